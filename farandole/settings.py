@@ -1,0 +1,143 @@
+"""Settings: one frozen object, read once from the environment and [tool.farandole], every wrong value named."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from farandole.errors import ConfigurationError
+from farandole.project import Project, find_project
+
+PREFIX = "FARANDOLE_"
+#: Where `farandole up` writes the addresses of the local stack, below the project's data folder.
+ENDPOINTS_FILE = "endpoints.json"
+
+
+def _word(value: str) -> str:
+    if value and not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", value):
+        raise ValueError("expected lower-case letters, digits and _, starting with a letter, at most 31 characters")
+    return value
+
+
+Word = Annotated[str, AfterValidator(_word)]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set, with its default. The environment wins over [tool.farandole], that over defaults."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True)
+
+    kafka_bootstrap_servers: str | None = Field(None, validation_alias="KAFKA_BOOTSTRAP_SERVERS")
+    database_url: SecretStr | None = Field(None, validation_alias="DATABASE_URL")
+    schema_registry_url: str | None = Field(None, validation_alias="SCHEMA_REGISTRY_URL")
+    namespace: Word = Field("", description="prefixes topics, groups, transactional ids and the Postgres schema")
+    flow: Word = Field("jobs", min_length=1, description="first part of the names of all event topics")
+
+    partitions: int = Field(6, ge=1, le=10_000, description="of a topic that is created")
+    replication: int = Field(1, ge=1, le=32, description="of a topic that is created")
+    retention_days: float = Field(30, gt=0, description="of an event topic that is created; dead letters keep for ever")
+
+    batch: int = Field(2000, ge=1, le=100_000, description="records a transaction holds at most")
+    grace_seconds: float = Field(25, gt=0, description="a drain waits this long for handlers, then abandons them")
+    outage_seconds: float = Field(300, gt=0, description="an outage longer than this stops the worker")
+    session_timeout_ms: int = Field(10_000, ge=6_000, description="a silent worker loses its partitions after this")
+    transaction_timeout_ms: int = Field(8_000, ge=1_000, le=60_000, description="a killed worker holds readers this long")
+    claims: bool = Field(True, description="skip records that carry an event id already claimed by this agent")
+    log_json: bool = Field(False, description="log one JSON object a line")
+    testcontainers: bool = Field(False, description="tests use Docker containers in place of the local stack")
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource, dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return env_settings, init_settings  # what is given to load_settings() comes from files: the environment wins
+
+    def topic(self, name: str) -> str:
+        """The topic's name on the broker: `name` behind the namespace."""
+        return f"{self.namespace}.{name}" if self.namespace else name
+
+    def group(self, name: str) -> str:
+        """The consumer group (and the stem of transactional ids) of an agent or of the projector."""
+        return f"{self.namespace}.{name}" if self.namespace else name
+
+    @property
+    def schema_name(self) -> str:
+        """The Postgres schema that holds all tables: `farandole`, or `<namespace>_farandole`."""
+        return f"{self.namespace}_farandole" if self.namespace else "farandole"
+
+    @property
+    def brokers(self) -> str:
+        """The bootstrap servers, or a clear error."""
+        if not self.kafka_bootstrap_servers:
+            raise ConfigurationError("no broker: set KAFKA_BOOTSTRAP_SERVERS (host:port) or start one with `farandole up`")
+        return self.kafka_bootstrap_servers
+
+    @property
+    def database(self) -> str:
+        """The Postgres URL with its password, or a clear error."""
+        if not self.database_url:
+            raise ConfigurationError("no database: set DATABASE_URL (postgresql://…) or start one with `farandole up`")
+        return self.database_url.get_secret_value()
+
+
+def load_settings(project: Project | None = None, **given: Any) -> Settings:
+    """Read the settings of `project` (default: the one around the working folder).
+
+    Addresses come from the environment, else from the running local stack. Raises ConfigurationError that names every
+    wrong or unknown setting and what was expected.
+    """
+    project = project or find_project()
+    values: dict[str, Any] = {}
+    if project:
+        values |= _endpoints(project.data / ENDPOINTS_FILE)
+        values |= {key: value for key, value in project.table.items() if not isinstance(value, dict)}
+    unknown = [key for key in os.environ if key.startswith(PREFIX) and _field(key) not in Settings.model_fields]
+    if unknown:
+        raise ConfigurationError(f"unknown setting {', '.join(sorted(unknown))}; known: {', '.join(variables())}")
+    try:
+        settings = Settings(**(values | given))
+    except ValidationError as error:
+        raise ConfigurationError("; ".join(_sentence(detail) for detail in error.errors())) from None
+    if settings.schema_registry_url:
+        raise ConfigurationError(
+            "SCHEMA_REGISTRY_URL is set, but this version writes single-object encoding with its own schema topic only: "
+            "unset it"
+        )
+    return settings
+
+
+def variables() -> list[str]:
+    """The environment variables that are read, by name."""
+    return [str(field.validation_alias or PREFIX + name.upper()) for name, field in Settings.model_fields.items()]
+
+
+def _field(variable: str) -> str:
+    return variable.removeprefix(PREFIX).lower()
+
+
+def _endpoints(file: Path) -> dict[str, Any]:
+    """The running local stack's addresses; {} when it is down. The stack removes the file when it stops."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise ConfigurationError(f"{file}: not valid JSON ({error}); run `farandole up` again") from error
+    return {key: found[key] for key in ("kafka_bootstrap_servers", "database_url") if key in found}
+
+
+def _sentence(detail: Any) -> str:
+    name = ".".join(str(part) for part in detail["loc"]) or "settings"
+    field = Settings.model_fields.get(name)
+    variable = name if name.isupper() else PREFIX + name.upper() if field else name
+    given = "" if "url" in name.lower() else f" (given: {detail['input']!r})"
+    message = "unknown setting in [tool.farandole]" if detail["type"] == "extra_forbidden" else detail["msg"]
+    return f"{variable}: {message}{given}"
