@@ -64,6 +64,10 @@ class Settings(BaseSettings):
         """The topic's name on the broker: `name` behind the namespace."""
         return f"{self.namespace}.{name}" if self.namespace else name
 
+    def bare(self, topic: str) -> str:
+        """The topic's name without the namespace."""
+        return topic.removeprefix(f"{self.namespace}.") if self.namespace else topic
+
     def group(self, name: str) -> str:
         """The consumer group (and the stem of transactional ids) of an agent or of the projector."""
         return f"{self.namespace}.{name}" if self.namespace else name

@@ -1,0 +1,160 @@
+"""Avro single-object encoding: an event to bytes and back. The only module that imports fastavro."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import Any, cast
+
+import fastavro
+from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
+
+from farandole.avro import ENVELOPE_FIELDS, Schema, derive
+from farandole.errors import ConfigurationError, Poison
+from farandole.event import Event
+
+#: First bytes of Avro's single-object encoding (Avro 1.12 specification); the schema's fingerprint follows, 8 bytes.
+MARKER = b"\xc3\x01"
+_HEADER = len(MARKER) + 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Writer:
+    """A schema that records are written with: how to read them, and what the schema says of the event."""
+
+    schema: Schema
+    parsed: Any  #: fastavro's form, envelope ids and times left as strings and longs
+    fingerprint: bytes  #: CRC-64-AVRO, 8 bytes, little-endian as on the wire
+    name: str  #: full Avro name
+    missing: tuple[str, ...]  #: envelope fields it lacks: a stranger's schema
+
+    @property
+    def declared(self) -> bool:
+        """Whether the schema says what its event means; a stranger's, or a code generator's, may hold fields alone."""
+        return "topic" in self.schema
+
+    @property
+    def stage(self) -> str | None:
+        return self.schema.get("stage")
+
+    @property
+    def outcome(self) -> str | None:
+        """What the event makes of its job: "done", "failed", "blocked" or None."""
+        return self.schema.get("terminal") or ("blocked" if self.schema.get("blocks") else None)
+
+
+def writer(schema: Schema) -> Writer:
+    """Prepare `schema` (JSON-ready) for reading. Raises ConfigurationError when it is no valid Avro record schema."""
+    try:
+        parsed = fastavro.parse_schema(_readable(schema))
+        canonical = to_parsing_canonical_form(copy.deepcopy(schema))
+    except (SchemaParseException, KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(f"not an Avro schema: {error}") from error
+    if not isinstance(parsed, dict) or parsed.get("type") != "record":
+        raise ConfigurationError("not an Avro record schema")
+    names = {field["name"] for field in schema["fields"]}
+    missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
+    digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
+    return Writer(schema, parsed, digest, str(parsed["name"]), missing)
+
+
+def _readable(schema: Schema) -> Schema:
+    """The schema without the logical types of the envelope: ids stay strings and times longs until looked at."""
+    fields = [
+        field | {"type": _plain(field["type"])} if field["name"] in ENVELOPE_FIELDS else field
+        for field in schema["fields"]
+    ]
+    return copy.deepcopy(schema | {"fields": fields})
+
+
+def _plain(kind: Any) -> Any:
+    if isinstance(kind, list):
+        return [_plain(branch) for branch in kind]
+    return kind["type"] if isinstance(kind, dict) and "logicalType" in kind else kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contract:
+    """An event class bound to its flow: the schema it is written with and the bytes every record of it starts with."""
+
+    event: type[Event]
+    writer: Writer
+    topic: str  #: without the namespace
+    header: bytes
+
+    def encode(self, envelope: dict[str, Any], payload: Event) -> bytes:
+        """The record's value. Raises ConfigurationError naming the event when a value does not fit its schema."""
+        out = BytesIO()
+        out.write(self.header)
+        try:
+            fastavro.schemaless_writer(out, self.writer.parsed, envelope | payload.model_dump(), strict=True)
+        except (ValueError, TypeError, OverflowError, KeyError) as error:
+            raise ConfigurationError(f"event {self.writer.name} does not fit its schema: {error}") from error
+        return out.getvalue()
+
+    def read(self, fields: dict[str, Any]) -> Event:
+        """The payload from decoded `fields` (envelope fields are left out). Raises Poison naming the wrong field."""
+        payload = {name: value for name, value in fields.items() if name not in _ENVELOPE}
+        try:
+            return self.event.model_validate(payload)
+        except ValueError as error:
+            raise Poison("invalid", f"{self.writer.name}: {_first_line(error)}") from error
+
+
+_ENVELOPE = frozenset(ENVELOPE_FIELDS)
+
+
+@cache
+def contract(event: type[Event], flow: str) -> Contract:
+    """The contract of `event` in `flow`; one object each, so that two uses of a class agree."""
+    made = writer(derive(event, flow))
+    return Contract(event, made, made.schema["topic"], MARKER + made.fingerprint)
+
+
+@cache
+def without(reader: Writer, fields: tuple[str, ...]) -> Writer:
+    """`reader` less some envelope fields: the reading side for a stranger's schema, which lacks them."""
+    kept = [field for field in reader.schema["fields"] if field["name"] not in fields]
+    return writer(reader.schema | {"fields": kept})
+
+
+def fingerprint_of(value: bytes | None) -> bytes:
+    """The schema fingerprint that a record's value names. Raises Poison when the value is no single-object Avro."""
+    if not value:
+        raise Poison("empty", "the record has no value; expected Avro single-object encoding")
+    if value[:2] != MARKER or len(value) < _HEADER:
+        raise Poison("undecodable", f"the value starts with {value[:2].hex(' ')}; expected Avro single-object encoding (c3 01)")
+    return value[2:_HEADER]
+
+
+def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[str, Any]:
+    """All fields of a record's value, written with `written`, as `reader` (default: the same) wants them.
+
+    Raises Poison when the bytes are not what the schema says, trailing bytes included.
+    """
+    data = BytesIO(value)
+    data.seek(_HEADER)
+    try:
+        fields = fastavro.schemaless_reader(data, written.parsed, reader.parsed if reader else None)
+    except Exception as error:  # noqa: BLE001  bytes from anywhere: fastavro answers them with any error there is
+        raise Poison("undecodable", f"not a {written.name}: {type(error).__name__} {_first_line(error)}") from error
+    if data.tell() != len(value):
+        raise Poison("undecodable", f"not a {written.name}: {len(value) - data.tell()} bytes too many")
+    return cast(dict[str, Any], fields)
+
+
+def to_json(schema: Schema) -> str:
+    """The schema as it stands in its .avsc file."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _first_line(error: Exception) -> str:
+    errors: Callable[[], list[dict[str, Any]]] | None = getattr(error, "errors", None)
+    if errors:
+        detail = errors()[0]
+        return f"field {'.'.join(map(str, detail['loc'])) or '(all)'}: {detail['msg']}"
+    return (str(error).splitlines() or [""])[0][:500]

@@ -1,0 +1,88 @@
+"""Events as a user declares them: a payload class with its topic, its stage and whether it ends the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from farandole.errors import ConfigurationError
+
+Terminal = Literal["done", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What the class arguments of an event say; kept apart from its fields, so that a field may be called `stage`."""
+
+    topic: str
+    stage: str | None = None
+    terminal: Terminal | None = None
+    blocks: bool = False
+    ingest: bool = False
+    partitions: int | None = None
+    retention_days: float | None = None
+
+
+class Event(BaseModel):
+    """The base of every payload: immutable, compared by value, strict about unknown fields, NaN and time zones.
+
+    Class arguments:
+        topic: the topic it is emitted to, `<flow>.<name>`; `.<name>` stands for the flow of the settings.
+        stage: where a job is once this happened; None leaves the job's stage as it was.
+        terminal: "done" or "failed" when the job ends with it.
+        blocks: the job waits for a person after it.
+        ingest: users produce it; what `farandole submit` and `Client.submit` take when no type is named.
+        partitions, retention_days: of its topic, where they differ from the settings.
+
+    >>> class Parked(Event, topic="jobs.parked", stage="parked"):
+    ...     bay: int
+    >>> Parked(bay=3)
+    Parked(bay=3)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    __event__: ClassVar[Declaration]
+
+    def __init_subclass__(
+        cls, topic: str = "", stage: str | None = None, terminal: Terminal | None = None, blocks: bool = False,
+        ingest: bool = False, partitions: int | None = None, retention_days: float | None = None, **kwargs: Any,
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        if not topic:
+            raise ConfigurationError(f"event {cls.__qualname__}: topic is missing; expected class {cls.__name__}(Event, topic='…')")
+        if terminal not in (None, "done", "failed"):
+            raise ConfigurationError(f"event {cls.__qualname__}: terminal is {terminal!r}; expected 'done' or 'failed'")
+        cls.__event__ = Declaration(topic, stage, terminal, blocks, ingest, partitions, retention_days)
+
+
+def personal(default: Any = ..., **kwargs: Any) -> Any:
+    """A field that holds personal data; marked so in the schema, for masking and erasure.
+
+    >>> class Joined(Event, topic="jobs.joined", stage="joined"):
+    ...     name: str = personal()
+    """
+    return Field(default, json_schema_extra={"personal": True}, **kwargs)
+
+
+class Failed(Event, topic=".failed", stage="failed", terminal="failed"):
+    """A handler decided that the job ends here (`Fail`)."""
+
+    agent: str
+    reason: str = Field(description="a stable word, from the list the agent declares")
+    detail: str | None = None
+
+
+class DeadLettered(Event, topic=".dead_lettered", blocks=True):
+    """A record could not be handled; it lies raw in `dead_letter_topic`. The job is blocked until a person decides."""
+
+    agent: str
+    cause: str = Field(description="a stable word: undecodable, invalid, rejected, attempts, …")
+    error: str = Field(description="the first error, for people; at most 2,000 characters")
+    attempts: int
+    dead_letter_topic: str
+    origin_topic: str
+    origin_partition: int
+    origin_offset: int

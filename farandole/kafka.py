@@ -1,0 +1,142 @@
+"""Kafka clients as farandole sets them up. The only module that imports confluent_kafka."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from farandole.errors import Unreachable
+from farandole.settings import Settings
+
+log = logging.getLogger("farandole.kafka")
+
+Headers = list[tuple[str, bytes | None]]
+
+#: Seconds. A broker that does not answer within this is reported as unreachable.
+ANSWER = 10.0
+
+_OUTAGE = {
+    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._RESOLVE, KafkaError._WAIT_COORD, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION,
+    KafkaError.BROKER_NOT_AVAILABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as Kafka stores it; `topic` is the broker's name, namespace included."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+def record_of(message: Message[Any, Any]) -> Record:
+    """The record in a consumed message that carries no error."""
+    return Record(
+        message.topic() or "", message.partition() or 0, message.offset() or 0, message.timestamp()[1],
+        message.key(), message.value(), message.headers() or [],  # type: ignore[arg-type]
+    )
+
+
+def consumer(settings: Settings, group: str, **extra: Any) -> Consumer:
+    """A read_committed consumer that commits nothing by itself. The settings' reasons: DESIGN.md, "Kafka settings"."""
+    config = {
+        "bootstrap.servers": settings.brokers,
+        "group.id": group,
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+        "partition.assignment.strategy": "cooperative-sticky",
+        "session.timeout.ms": settings.session_timeout_ms,
+        "heartbeat.interval.ms": settings.session_timeout_ms // 4,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 100,
+        "queued.min.messages": 2000,
+        "queued.max.messages.kbytes": 16_384,
+        "topic.metadata.refresh.interval.ms": 1000,
+        "allow.auto.create.topics": False,
+    }
+    return Consumer(config | extra, logger=log)
+
+
+def producer(settings: Settings, transactional_id: str | None = None, **extra: Any) -> Producer:
+    """An idempotent producer, transactional when given an id. Keys land where Java clients put them (murmur2)."""
+    config: dict[str, Any] = {
+        "bootstrap.servers": settings.brokers,
+        "partitioner": "murmur2_random",
+        "enable.idempotence": True,
+        "compression.type": "lz4",
+        "linger.ms": 0 if transactional_id else 5,
+        "retry.backoff.ms": 1,
+        "retry.backoff.max.ms": 100,
+        "message.max.bytes": MAX_DEAD_LETTER_BYTES,
+        "queue.buffering.max.messages": 1_000_000,
+    }
+    if transactional_id:
+        config |= {"transactional.id": transactional_id, "transaction.timeout.ms": settings.transaction_timeout_ms}
+    return Producer(config | extra, logger=log)
+
+
+#: Bytes. A dead letter holds a whole record of an ordinary topic (1 MiB at most) and its causes beside it.
+MAX_DEAD_LETTER_BYTES = 2 * 1024 * 1024
+
+
+def admin(settings: Settings) -> AdminClient:
+    return AdminClient({"bootstrap.servers": settings.brokers}, logger=log)
+
+
+def error_of(failure: KafkaException) -> KafkaError:
+    """The error inside the exception the client raises."""
+    found = failure.args[0]
+    return found if isinstance(found, KafkaError) else KafkaError(KafkaError._FAIL, str(found))
+
+
+def is_outage(failure: BaseException) -> bool:
+    """Whether the broker is away, as opposed to having said no."""
+    return isinstance(failure, KafkaException) and error_of(failure).code() in _OUTAGE
+
+
+def check_broker(settings: Settings) -> dict[str, int]:
+    """The broker's topics and their partition counts. Raises Unreachable when it does not answer."""
+    try:
+        metadata = admin(settings).list_topics(timeout=ANSWER)
+    except KafkaException as failure:
+        raise Unreachable(
+            f"no Kafka broker answers at {settings.brokers} ({error_of(failure).str()}); check KAFKA_BOOTSTRAP_SERVERS or run `farandole up`"
+        ) from failure
+    return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+
+def topic_ids(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
+    """The broker's id of each topic: a deleted and recreated topic has another, which offsets alone do not show."""
+    from confluent_kafka import TopicCollection
+
+    futures = admin(settings).describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER)
+    return {name: str(future.result().topic_id) for name, future in futures.items()}
+
+
+
+__all__ = [
+    "ANSWER", "MAX_DEAD_LETTER_BYTES", "OFFSET_BEGINNING", "AdminClient", "Consumer", "Headers", "KafkaError",
+    "KafkaException", "Message", "Producer", "Record", "TopicPartition", "admin", "check_broker", "consumer", "error_of",
+    "is_outage", "producer", "record_of", "topic_ids",
+]

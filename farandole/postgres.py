@@ -1,0 +1,98 @@
+"""Postgres connections as farandole sets them up. The only module that imports psycopg."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, LiteralString, cast
+
+import psycopg
+from psycopg import AsyncConnection, Connection, sql
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from farandole.errors import Unreachable
+from farandole.settings import Settings
+
+#: Seconds. A database that does not answer within this is reported as unreachable.
+ANSWER = 10
+
+#: Seconds. A vanished peer is noticed after about this, where the network says nothing.
+_KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
+
+
+def connect(settings: Settings, *, autocommit: bool = True, application: str = "farandole", **extra: Any) -> Connection[Any]:
+    """A connection whose search_path starts with the namespace's schema. Raises Unreachable when none can be made."""
+    try:
+        return psycopg.connect(settings.database, autocommit=autocommit, **_arguments(settings, application), **extra)
+    except psycopg.OperationalError as failure:
+        raise _unreachable(failure) from failure
+    except psycopg.ProgrammingError as failure:
+        raise Unreachable(f"DATABASE_URL is not a Postgres URL: {_first_line(failure)}") from None
+
+
+async def connect_async(settings: Settings, *, application: str = "farandole") -> AsyncConnection[dict[str, Any]]:
+    """The same for asyncio, rows as dicts."""
+    try:
+        return await AsyncConnection.connect(
+            settings.database, autocommit=True, row_factory=dict_row, **_arguments(settings, application)
+        )
+    except psycopg.OperationalError as failure:
+        raise _unreachable(failure) from failure
+
+
+def _arguments(settings: Settings, application: str) -> dict[str, Any]:
+    options = f"-c search_path={settings.schema_name},public -c timezone=UTC"
+    return {"connect_timeout": ANSWER, "options": options, "application_name": application, **_KEEPALIVE}
+
+
+def _unreachable(failure: psycopg.Error) -> Unreachable:
+    return Unreachable(f"Postgres does not answer: {_first_line(failure)}; check DATABASE_URL or run `farandole up`")
+
+
+def _first_line(failure: Exception) -> str:
+    return (str(failure).splitlines() or ["no reason given"])[0]
+
+
+def is_outage(failure: BaseException) -> bool:
+    """Whether the database is away or busy (connection, lock, disk, shutdown), as opposed to having said no to the data.
+
+    SQLSTATE classes: 08 connection, 40 rollback, 53 resources, 55 locks, 57 operator, 58 system.
+    """
+    if isinstance(failure, Unreachable):
+        return True
+    if not isinstance(failure, psycopg.Error):
+        return False
+    if failure.sqlstate is None:  # the client's own: the connection broke
+        return isinstance(failure, psycopg.OperationalError | psycopg.InterfaceError)
+    return failure.sqlstate[:2] in ("08", "40", "53", "55", "57", "58")
+
+
+def lock_number(*parts: str) -> int:
+    """The advisory lock of a name; 63 bits, so that two names rarely meet (and only wait for each other if they do)."""
+    text = "\0".join(parts).encode()
+    return (zlib.crc32(text) << 31) ^ zlib.crc32(text[::-1] + b"\0")
+
+
+@contextmanager
+def advisory_lock(connection: Connection[Any], *parts: str) -> Iterator[None]:
+    """Hold the lock of a name for the block; waits for whoever holds it. It ends with the connection, kill -9 included."""
+    number = lock_number(*parts)
+    connection.execute("SELECT pg_advisory_lock(%s)", (number,))
+    try:
+        yield
+    finally:
+        if not connection.broken:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (number,))
+
+
+def script(text: str) -> sql.SQL:
+    """SQL from a .sql file: many statements, no parameters, sent as it stands."""
+    return sql.SQL(cast(LiteralString, text))
+
+
+__all__ = [
+    "AsyncConnection", "Connection", "Jsonb", "advisory_lock", "connect", "connect_async", "dict_row", "is_outage",
+    "lock_number", "psycopg", "script", "sql",
+]

@@ -1,0 +1,46 @@
+"""A record decoded into an event's fields: the one reading that agents and projector share, so that they agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from farandole import codec, envelope
+from farandole.codec import Writer
+from farandole.envelope import Coordinates
+from farandole.kafka import Record
+from farandole.schema_log import SchemaLog
+from farandole.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The fields of one event, envelope complete and checked, and the schema it was written with."""
+
+    writer: Writer
+    fields: dict[str, Any]
+
+
+def coordinates(record: Record, settings: Settings) -> Coordinates:
+    """Where the record lies, by the topic's name without the namespace."""
+    return Coordinates(settings.bare(record.topic), record.partition, record.offset, record.timestamp_ms)
+
+
+def writer_of(record: Record, schemas: SchemaLog) -> Writer:
+    """The schema a record names. Raises Poison when it names none that is known."""
+    return schemas.writer(codec.fingerprint_of(record.value))
+
+
+def decode(record: Record, written: Writer, settings: Settings, reader: Writer | None = None) -> Decoded:
+    """The event in `record`, its fields as `reader` wants them. Raises Poison when it is none.
+
+    Envelope fields that the writer's schema lacks (a stranger's record) are completed from where the record lies.
+    """
+    value = record.value or b""
+    if not written.missing:
+        fields = codec.decode(value, written, None if reader is written else reader)
+    else:
+        fields = codec.decode(value, written, codec.without(reader, written.missing) if reader else None)
+        envelope.complete(fields, coordinates(record, settings), record.key, written.name, settings.flow)
+    envelope.check(fields)
+    return Decoded(written, fields)
