@@ -67,7 +67,7 @@ def personal(default: Any = ..., **kwargs: Any) -> Any:
     return Field(default, json_schema_extra={"personal": True}, **kwargs)
 
 
-class Failed(Event, topic=".failed", stage="failed", terminal="failed"):
+class JobFailed(Event, topic=".failed", stage="failed", terminal="failed"):
     """A handler decided that the job ends here (`Fail`)."""
 
     agent: str
@@ -75,7 +75,7 @@ class Failed(Event, topic=".failed", stage="failed", terminal="failed"):
     detail: str | None = None
 
 
-class DeadLettered(Event, topic=".dead_lettered", blocks=True):
+class JobDeadLettered(Event, topic=".dead_lettered", blocks=True):
     """A record could not be handled; it lies raw in `dead_letter_topic`. The job is blocked until a person decides."""
 
     agent: str

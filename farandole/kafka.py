@@ -9,14 +9,17 @@ from typing import Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_INVALID,
     Consumer,
+    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     Message,
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from farandole.errors import Unreachable
 from farandole.settings import Settings
@@ -115,28 +118,41 @@ def is_outage(failure: BaseException) -> bool:
     return isinstance(failure, KafkaException) and error_of(failure).code() in _OUTAGE
 
 
+def unreachable(settings: Settings, failure: KafkaException) -> Unreachable:
+    """What a person reads when no broker answers."""
+    return Unreachable(
+        f"no Kafka broker answers at {settings.brokers} ({error_of(failure).str()}); check KAFKA_BOOTSTRAP_SERVERS or run `farandole up`"
+    )
+
+
 def check_broker(settings: Settings) -> dict[str, int]:
     """The broker's topics and their partition counts. Raises Unreachable when it does not answer."""
     try:
         metadata = admin(settings).list_topics(timeout=ANSWER)
     except KafkaException as failure:
-        raise Unreachable(
-            f"no Kafka broker answers at {settings.brokers} ({error_of(failure).str()}); check KAFKA_BOOTSTRAP_SERVERS or run `farandole up`"
-        ) from failure
+        raise unreachable(settings, failure) from failure
     return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+
+def committed(settings: Settings, group: str, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """A group's stable offsets, asked from outside: a transaction that is pending is waited for. -1001 where there is none."""
+    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])]
+    future = admin(settings).list_consumer_group_offsets(asked, require_stable=True, request_timeout=ANSWER)[group]
+    return {(place.topic, place.partition): place.offset for place in future.result().topic_partitions}
 
 
 def topic_ids(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
     """The broker's id of each topic: a deleted and recreated topic has another, which offsets alone do not show."""
     from confluent_kafka import TopicCollection
 
-    futures = admin(settings).describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER)
+    client = admin(settings)  # a name of its own: its futures fail once it is collected
+    futures = client.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER)
     return {name: str(future.result().topic_id) for name, future in futures.items()}
 
 
 
 __all__ = [
-    "ANSWER", "MAX_DEAD_LETTER_BYTES", "OFFSET_BEGINNING", "AdminClient", "Consumer", "Headers", "KafkaError",
-    "KafkaException", "Message", "Producer", "Record", "TopicPartition", "admin", "check_broker", "consumer", "error_of",
-    "is_outage", "producer", "record_of", "topic_ids",
+    "ANSWER", "MAX_DEAD_LETTER_BYTES", "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "AdminClient", "ConfigResource", "Consumer", "Headers", "KafkaError",
+    "KafkaException", "Message", "NewTopic", "Producer", "Record", "TopicPartition", "admin", "check_broker", "consumer", "error_of",
+    "is_outage", "producer", "record_of", "topic_ids", "unreachable",
 ]

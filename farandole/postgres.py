@@ -55,6 +55,10 @@ def _first_line(failure: Exception) -> str:
     return (str(failure).splitlines() or ["no reason given"])[0]
 
 
+#: What to catch around database work; `is_outage` then tells an outage from a refusal.
+OUTAGES = (psycopg.Error, Unreachable)
+
+
 def is_outage(failure: BaseException) -> bool:
     """Whether the database is away or busy (connection, lock, disk, shutdown), as opposed to having said no to the data.
 
@@ -93,6 +97,6 @@ def script(text: str) -> sql.SQL:
 
 
 __all__ = [
-    "AsyncConnection", "Connection", "Jsonb", "advisory_lock", "connect", "connect_async", "dict_row", "is_outage",
+    "OUTAGES", "AsyncConnection", "Connection", "Jsonb", "advisory_lock", "connect", "connect_async", "dict_row", "is_outage",
     "lock_number", "psycopg", "script", "sql",
 ]

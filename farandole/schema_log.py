@@ -49,6 +49,10 @@ class SchemaLog:
         """The schema that says what events of this name mean (stage, ending): `written`, or the latest one that does."""
         return written if written.declared else self._declared.get(written.name, written)
 
+    def knows(self, fingerprint: bytes) -> bool:
+        """Whether `writer` can answer without asking the broker."""
+        return fingerprint in self._writers
+
     def writer(self, fingerprint: bytes) -> Writer:
         """The schema of `fingerprint`.
 

@@ -43,6 +43,8 @@ class Settings(BaseSettings):
     replication: int = Field(1, ge=1, le=32, description="of a topic that is created")
     retention_days: float = Field(30, gt=0, description="of an event topic that is created; dead letters keep for ever")
 
+    create_topics: bool = Field(True, description="create missing topics at start; without it a missing topic is an error")
+
     batch: int = Field(2000, ge=1, le=100_000, description="records a transaction holds at most")
     grace_seconds: float = Field(25, gt=0, description="a drain waits this long for handlers, then abandons them")
     outage_seconds: float = Field(300, gt=0, description="an outage longer than this stops the worker")

@@ -1,0 +1,160 @@
+"""Child processes that run farandole commands: started, listened to, stopped together, and gone when their parent is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from farandole.errors import ExitCode
+
+#: Seconds. A child that drains longer than this after SIGTERM is killed; its own grace period ends earlier.
+STOP_WITHIN = 40.0
+
+Sink = Callable[[str, str], None]
+
+
+class Children:
+    """Named child processes. Leaving the block stops all of them; if this process is killed, their stdin ends and they drain.
+
+    `sink(name, line)` is given each line they print; without it they print where this process does.
+    """
+
+    def __init__(self, sink: Sink | None = None, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self._sink = sink
+        self._cwd = cwd
+        self._environment = {**os.environ, **environment} if environment else None
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._readers: list[threading.Thread] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def pids(self) -> dict[str, int]:
+        return {name: child.pid for name, child in self._running.items()}
+
+    def start(self, name: str, arguments: Sequence[str]) -> None:
+        """Run `farandole <arguments> --leash`. Its own session, so that a Ctrl-C reaches it once: from here."""
+        output = subprocess.PIPE if self._sink else None
+        child = subprocess.Popen(
+            [sys.executable, "-u", "-m", "farandole", *arguments, "--leash"], cwd=self._cwd, env=self._environment,
+            stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT if self._sink else None, start_new_session=True,
+        )
+        self._running[name] = child
+        if self._sink:
+            reader = threading.Thread(target=self._read, args=(name, child), name=f"log-{name}", daemon=True)
+            reader.start()
+            self._readers.append(reader)
+
+    def ended(self) -> dict[str, int]:
+        """Exit codes of the children that have ended since this was last asked."""
+        codes = {name: child.returncode for name, child in self._running.items() if child.poll() is not None}
+        for name in codes:
+            self._forget(name)
+        return codes
+
+    def signal(self, number: int = signal.SIGTERM) -> None:
+        """Pass a signal on; the first one drains a child, a second one ends it at once."""
+        for child in self._running.values():
+            with contextlib.suppress(ProcessLookupError):
+                child.send_signal(number)
+
+    def stop(self, *names: str, within: float = STOP_WITHIN) -> None:
+        """Drain the children called `names` (default: all) and wait; kill those that do not end."""
+        leaving = {name: self._running[name] for name in names or tuple(self._running) if name in self._running}
+        for child in leaving.values():
+            with contextlib.suppress(ProcessLookupError):
+                child.terminate()
+        deadline = time.monotonic() + within
+        try:
+            for child in leaving.values():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(max(0.0, deadline - time.monotonic()))
+        finally:  # also when a second Ctrl-C interrupts the waiting
+            for name, child in leaving.items():
+                if child.poll() is None:
+                    child.kill()
+                    child.wait()
+                self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        child = self._running.pop(name)
+        if child.stdin:
+            child.stdin.close()
+
+    def _read(self, name: str, child: subprocess.Popen[bytes]) -> None:
+        assert child.stdout and self._sink
+        for line in child.stdout:
+            self._sink(name, line.decode("utf-8", "replace").rstrip("\n"))
+        child.stdout.close()
+
+
+def run_several(arguments: Sequence[str], processes: int) -> int:
+    """Run the same command in several processes until a signal, or until one of them stops; returns the exit code."""
+    with Children() as children, received() as signals:
+        for number in range(1, processes + 1):
+            children.start(f"{number}", arguments)
+        code, draining = int(ExitCode.OK), False
+        while children.pids:
+            with contextlib.suppress(queue.Empty):
+                signals.get(timeout=0.1)
+                children.signal()
+                draining = True
+            for status in children.ended().values():
+                code = code or (abs(status) if status else 0 if draining else int(ExitCode.STOPPED))
+                if not draining:
+                    children.signal()
+                    draining = True
+        return code
+
+
+@contextlib.contextmanager
+def received() -> Iterator[queue.SimpleQueue[int]]:
+    """Collect SIGINT and SIGTERM instead of being interrupted by them."""
+    found: queue.SimpleQueue[int] = queue.SimpleQueue()
+    before = {number: signal.signal(number, lambda number, _: found.put(number)) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield found
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def interrupted() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end this process as Ctrl-C does: through every `finally`."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def hold_leash() -> None:
+    """In a child: drain as on SIGTERM when stdin ends, which the kernel sees to even when the parent was killed."""
+
+    def wait() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="leash", daemon=True).start()

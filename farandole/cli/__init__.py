@@ -1,0 +1,74 @@
+"""The command line: which commands there are, and how each of them ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from farandole.cli import agents, config, contract, demo, dev, doctor, graph, init, jobs, stack, submit
+from farandole.cli.console import complain
+from farandole.errors import ExitCode, FarandoleError
+
+#: 128 + SIGPIPE, as a shell reports it: whoever read the output has seen enough.
+PIPE_CLOSED = 141
+
+EPILOG = "Exit codes: " + " · ".join(f"{code.value} {code.name.lower()}" for code in ExitCode)
+
+
+class _Commands(TyperGroup):
+    """Ends a command with the exit code of its error, in one line and without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except FarandoleError as error:
+            complain(str(error))
+            raise typer.Exit(error.exit_code) from error
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+            raise typer.Exit(PIPE_CLOSED) from None
+
+
+app = typer.Typer(
+    cls=_Commands, no_args_is_help=True, add_completion=False, rich_markup_mode="rich", epilog=EPILOG,
+    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+    help="LLM agents as an event-sourced choreography on Kafka, with a queryable job state in Postgres.",
+)
+
+START, STACK, RUN, READ, CHECK = "Start here", "Local stack", "Run", "Jobs", "Contract and checks"
+for panel, commands in {
+    START: (init.init, demo.demo, dev.dev),
+    STACK: (stack.up, stack.status, stack.down),
+    RUN: (agents.run, agents.projector, submit.submit),
+    READ: (jobs.jobs, jobs.job, jobs.journey),
+    CHECK: (doctor.doctor, graph.graph, config.config, contract.topics, contract.migrate),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)  # type: ignore[type-var]
+app.add_typer(contract.schemas, name="schemas", rich_help_panel=CHECK)
+app.add_typer(contract.projections, name="projections", rich_help_panel=CHECK)
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and end.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"farandole {installed('farandole')}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """The entry point `farandole`."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # data may hold what the terminal's encoding does not
+    app()

@@ -1,0 +1,146 @@
+"""topics, schemas, projections, migrate: what the broker and the database are told, and whether it still holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farandole.cli.console import cell, note, say, show, show_json, table
+from farandole.errors import ExitCode
+from farandole.project import Project, require_project
+
+if TYPE_CHECKING:
+    from farandole.settings import Settings
+
+Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+schemas = typer.Typer(no_args_is_help=True, help="The derived Avro schemas: write, check, publish.")
+projections = typer.Typer(no_args_is_help=True, help="The project's projections: list, refold.")
+
+
+def topics(
+    check: Annotated[bool, typer.Option("--check", help="Create nothing; exit code 1 when something is missing or differs.")] = False,
+    json: Json = False,
+) -> None:
+    """Create the topics that the project's agents read and emit; show where existing ones differ. Nothing is altered."""
+    from farandole import topics as declared
+    from farandole.flow import agent_files, event_classes, load_agents
+
+    project, settings = opened()
+    agents = load_agents(agent_files(project)).values()
+    wanted = {topic.name: topic for topic in declared.of_events(settings, event_classes(project))}
+    wanted |= {topic.name: topic for topic in declared.of_agents(settings, agents) if topic.name not in wanted}
+    rows = (declared.compare if check else declared.ensure)(settings, list(wanted.values()))
+    if json:
+        show_json([asdict(row) for row in rows])
+    else:
+        styles = {"ok": "green", "created": "cyan", "missing": "red", "drift": "yellow"}
+        view = table("topic", "status", "setting", "declared", "on the broker")
+        for row in rows:
+            view.add_row(cell(row.topic), cell(row.status, styles[row.status]), cell(row.setting), cell(row.declared), cell(row.found))
+        show(view)
+    if any(row.status == "drift" for row in rows) and not json:
+        note("farandole never alters a topic: more partitions move keys to others (their order is lost), so this is yours to decide")
+    if check and any(row.status in ("drift", "missing") for row in rows):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def migrate(json: Json = False) -> None:
+    """Bring the database to the version this farandole needs. Workers do so at start; this is for doing it before."""
+    from farandole.migrate import migrate as apply
+
+    _, settings = opened()
+    applied = apply(settings)
+    if json:
+        show_json({"schema": settings.schema_name, "applied": applied})
+    else:
+        say(f"schema {settings.schema_name}: " + (f"applied {', '.join(applied)}" if applied else "up to date"))
+
+
+@schemas.command("write")
+def schemas_write() -> None:
+    """Write one .avsc an event type into schemas/, derived from its class; remove those whose class is gone."""
+    from farandole import schemas as derived
+
+    project, settings = opened()
+    touched = derived.write(project, settings.flow)
+    for path in touched:
+        say(f"{'wrote' if path.exists() else 'removed'} {path.relative_to(project.root)}")
+    if not touched:
+        say("up to date")
+
+
+@schemas.command("check")
+def schemas_check(json: Json = False) -> None:
+    """Exit code 1 when a .avsc differs from its class, naming the file and the field."""
+    from farandole import schemas as derived
+
+    project, settings = opened()
+    drift = derived.check(project, settings.flow)
+    if json:
+        show_json([{"file": str(one.file.relative_to(project.root)), "field": one.field, "what": one.what} for one in drift])
+    else:
+        for one in drift:
+            say(str(one).replace(f"{project.root}/", "", 1), "yellow")
+        say("run `farandole schemas write` and commit what it wrote" if drift else "the schemas are those of the classes")
+    if drift:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@schemas.command("publish")
+def schemas_publish() -> None:
+    """Write the schemas to the schema topic, so that any client can read and write the flow's events."""
+    from farandole import schemas as derived
+    from farandole.flow import RUNTIME_EVENTS, event_classes
+
+    project, settings = opened()
+    for writer in derived.publish(settings, [*event_classes(project), *RUNTIME_EVENTS]):
+        say(f"{writer.fingerprint.hex()}  {writer.name}{'  (payload only)' if writer.missing else ''}")
+
+
+@projections.command("list")
+def projections_list(json: Json = False) -> None:
+    """The project's projections: where each is defined, its tables, and since when it is folded as it is defined now."""
+    from farandole import postgres
+    from farandole.projections import discover
+    from farandole.reading import projection_states
+
+    project, settings = opened()
+    with postgres.connect(settings) as connection:
+        states = projection_states(connection)
+    rows = [
+        {
+            "projection": one.name, "tables": one.table_names, "folder": str(one.folder),
+            "state": states.get(one.name, ("", None))[0] == one.hash and "folded" or "changed" if one.name in states else "new",
+        }
+        for one in discover(project)
+    ]
+    if json:
+        show_json(rows)
+        return
+    view = table("projection", "state", "tables", "folder")
+    for row in rows:
+        view.add_row(cell(row["projection"]), cell(row["state"]), cell(", ".join(row["tables"])), cell(row["folder"], "dim"))
+    show(view)
+
+
+@projections.command("refold")
+def projections_refold(
+    name: Annotated[str | None, typer.Argument(help="Default: every projection.", show_default=False)] = None,
+) -> None:
+    """Rebuild a projection from the event log. Readers see the old rows until it is done; no effect runs again."""
+    from farandole.projections import discover, refold
+
+    project, settings = opened()
+    events = refold(settings, discover(project), name, lambda which, what: note(f"{which}: {what}"))
+    say(f"refolded {name or 'every projection'} from {events} events")
+
+
+def opened() -> tuple[Project, Settings]:
+    """The project around the working folder and its settings."""
+    from farandole.settings import load_settings
+
+    project = require_project()
+    return project, load_settings(project)

@@ -1,0 +1,76 @@
+"""up, status, down: the local stack from the command line."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from farandole.errors import ExitCode
+from farandole.project import require_project
+
+if TYPE_CHECKING:
+    from farandole.stack.stack import Stack
+
+
+Port = Annotated[int | None, typer.Option(min=1, max=65535, help="chosen once and kept when not given")]
+
+
+def up(kafka_port: Port = None, postgres_port: Port = None) -> None:
+    """Start the local Kafka and Postgres of this project (or find them running); they stay until `farandole down`."""
+    screen = Console(stderr=True, highlight=False)
+    with screen.status("starting the local stack") as line:
+        def say(text: str) -> None:
+            screen.print(text, markup=False)
+            line.update(text)
+        endpoints = _stack(say).up(kafka_port=kafka_port, postgres_port=postgres_port)
+    screen.print("the local stack is up; `farandole down` stops it", markup=False)
+    typer.echo(f"KAFKA_BOOTSTRAP_SERVERS={endpoints.kafka_bootstrap_servers}")
+    typer.echo(f"DATABASE_URL={endpoints.database_url}")
+
+
+def status(
+    json: Annotated[bool, typer.Option("--json", help="one JSON object, for programs")] = False,
+) -> None:
+    """Show how the local Kafka and Postgres are: state, pid, port, version, data, log. Exit code 1: not up."""
+    found = _stack().status()
+    if json:
+        typer.echo(json_format.dumps(found.as_dict(), indent=2))
+    else:
+        table = Table("service", "state", "pid", "port", "version", "data", "memory", "log", box=None)
+        for one in found.services:
+            sizes = (_megabytes(one.data_bytes), _megabytes(one.memory_bytes))
+            table.add_row(one.name, one.state, _or_dash(one.pid), _or_dash(one.port), one.version, *sizes, one.log)
+        Console(soft_wrap=True, highlight=False).print(table)
+        if found.endpoints:
+            typer.echo(f"KAFKA_BOOTSTRAP_SERVERS={found.endpoints.kafka_bootstrap_servers}")
+            typer.echo(f"DATABASE_URL={found.endpoints.database_url}")
+    if not found.running:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def down(
+    wipe: Annotated[bool, typer.Option("--wipe", help="remove the data, the ports and the logs as well")] = False,
+) -> None:
+    """Stop the local Kafka and Postgres of this project. Their data stays for the next `farandole up`."""
+    screen = Console(stderr=True, highlight=False)
+    _stack(lambda text: screen.print(text, markup=False)).down(wipe=wipe)
+    screen.print("the local stack is down" + (", its data removed" if wipe else ""), markup=False)
+
+
+def _stack(say: Callable[[str], None] = lambda text: None) -> Stack:
+    from farandole.stack.stack import Stack
+
+    return Stack(require_project().data, say=say)
+
+
+def _or_dash(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 2**20:.0f} MB"

@@ -1,0 +1,137 @@
+"""What a job and its journey look like in a terminal of 100 columns."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farandole.cli.console import STATUS_STYLES, cell, duration, table
+from farandole.safetext import clean
+
+if TYPE_CHECKING:
+    from farandole.reading import Job, JourneyRow
+
+#: Characters of a payload's value in a line; the whole is in `--json`.
+VALUE = 200
+
+
+def jobs_table(jobs: Sequence[Job], now: datetime | None = None) -> RenderableType:
+    """One line a job, and a line of counts below."""
+    if not jobs:
+        return cell("no jobs", "dim")
+    now = now or datetime.now(UTC)
+    view = table("job", "stage", "status", "age", "idle", "events", "attempts", "tenant")
+    for column in view.columns[3:7]:
+        column.justify = "right"
+    view.columns[0].no_wrap = True
+    for job in jobs:
+        view.add_row(
+            cell(job.trace_id), cell(job.stage), status(job), cell(duration(now - job.created_at)), cell(duration(now - job.updated_at)),
+            cell(job.events), cell(job.attempts), cell(job.tenant),
+        )
+    return Group(view, Text(), counts(jobs))
+
+
+def counts(jobs: Sequence[Job]) -> Text:
+    """How many stand how: `38 done · 2 failed`."""
+    found = Counter(job.status for job in jobs)
+    parts = [Text(f"{number} {name}", style=STATUS_STYLES.get(name, "")) for name, number in found.most_common()]
+    return Text(" · ").join(parts)
+
+
+def status(job: Job) -> Text:
+    """The status in its colour, with what a person should know beside it."""
+    text = cell(job.status, STATUS_STYLES.get(job.status, ""))
+    if job.parked:
+        text.append(f" ({job.parked} parked)", "yellow")
+    return text
+
+
+def job_panel(job: Job) -> RenderableType:
+    """Everything about one job, stage by stage."""
+    head = Table.grid(padding=(0, 2))
+    for name, value in (
+        ("job", cell(job.trace_id, "bold")), ("status", status(job)), ("stage", cell(job.stage)), ("tenant", cell(job.tenant)),
+        ("created", cell(at(job.created_at))), ("updated", cell(at(job.updated_at))),
+        ("events", cell(f"{job.events}, {job.attempts} attempts, {job.dead_letters} dead letters, run {job.run}")),
+    ):
+        head.add_row(Text(name, "dim"), value)
+    if job.conflicts:
+        head.add_row(Text("conflicts", "dim"), cell(job.conflicts, "yellow"))
+    parts: list[RenderableType] = [head]
+    for stage, body in (job.data or {}).items():
+        parts += [Text(), cell(stage, "bold cyan"), _fields(body)]
+    return Group(*parts)
+
+
+def timeline(job: Job, rows: Sequence[JourneyRow], width: int) -> RenderableType:
+    """The journey from top to bottom; the bar shows when, within the whole, each event came to be."""
+    whole = max((row.since_start for row in rows), default=None)
+    view = table("at", "stage", "agent", "took", "try", "when", "event")
+    for index in (0, 3, 4):
+        view.columns[index].justify = "right"
+    bar = max(10, min(30, width - 72))
+    for row in rows:
+        style = STATUS_STYLES.get(row.outcome or "", "cyan")
+        tries = cell(row.attempt, "yellow" if row.attempt > 1 else "dim")
+        view.add_row(
+            cell(f"+{duration(row.since_start)}", "dim"), cell(row.stage or row.outcome, f"bold {style}"), cell(row.emitted_by),
+            cell(duration(row.took)), tries, _bar(row, whole, bar, style), cell(_event(row), "dim"),
+        )
+        if told := _reason(row):
+            view.add_row("", "", cell(told, style), "", "", "", "")
+    total = f"{len(rows)} events in {duration(whole)}" if rows else "no events"
+    head = Text.assemble(cell(job.trace_id, "bold"), "  ", status(job), ("  " + total, "dim"))
+    parts: list[RenderableType] = [head, Text(), view]
+    if decided := deciders(rows):
+        parts += [Text(), cell(f"decided by {', '.join(decided)}", "dim")]
+    return Group(*parts)
+
+
+def deciders(rows: Sequence[JourneyRow]) -> list[str]:
+    """Who decided along the way, as the events themselves say (`decided_by`)."""
+    return list(dict.fromkeys(str(row.body["decided_by"]) for row in rows if row.body and row.body.get("decided_by")))
+
+
+def at(moment: datetime) -> str:
+    """In the reader's own time zone, to the second."""
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def _event(row: JourneyRow) -> str:
+    name = row.type.rsplit(".", 1)[-1]
+    part = f" {row.part + 1}/{row.parts}" if row.part is not None and row.parts else ""
+    return f"{name}{part}" + (f" run {row.run}" if row.run else "")
+
+
+def _reason(row: JourneyRow) -> str:
+    """Why it failed or is blocked, where the event says so."""
+    if row.outcome not in ("failed", "blocked") or not row.body:
+        return ""
+    words = [row.body.get(name) for name in ("reason", "cause", "detail", "error")]
+    return ": ".join(str(word) for word in words if word)[:VALUE]
+
+
+def _bar(row: JourneyRow, whole: Any, width: int, style: str) -> Text:
+    """`·····━━━━●` from its cause to itself."""
+    total = whole.total_seconds() if whole else 0
+    end = round((width - 1) * row.since_start.total_seconds() / total) if total else 0
+    length = round((width - 1) * row.took.total_seconds() / total) if total and row.took else 0
+    start = max(0, min(end, end - length))
+    return Text.assemble(("·" * start, "dim"), ("━" * (end - start), style), ("●", style))
+
+
+def _fields(body: Any) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    for name, value in (body.items() if isinstance(body, dict) else [("", body)]):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        shown = clean(text)
+        grid.add_row(cell(f"  {name}", "dim"), Text(shown if len(shown) <= VALUE else shown[:VALUE] + "…"))
+    return grid

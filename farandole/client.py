@@ -1,0 +1,236 @@
+"""What a program uses: submit jobs, and ask how they stand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import UUID
+
+from farandole import ids, postgres, reading
+from farandole.codec import contract
+from farandole.envelope import Emitter, begin, key_of
+from farandole.errors import ExitCode, FarandoleError, Unreachable
+from farandole.event import Event
+from farandole.reading import Job, JourneyRow
+from farandole.sender import Chunk, Sender, announce
+from farandole.settings import Settings, load_settings
+
+#: Records sent before the next look at acknowledgements; one callback into the event loop a chunk, not a record.
+CHUNK = 500
+#: Chunks on their way at once. More would only fill memory: the broker acknowledges a chunk in milliseconds.
+CHUNKS_IN_FLIGHT = 8
+#: Seconds between two looks at a job that is waited for: quick at first, gentle to the database later.
+FIRST_LOOK, LAST_LOOK = 0.02, 0.5
+
+_SUBMITTER = Emitter("client")
+
+T = TypeVar("T")
+
+
+class WaitTimeout(FarandoleError, TimeoutError):
+    """A job did not get where it was expected in time; `job` is what was seen last, None if nothing was."""
+
+    def __init__(self, message: str, job: Job | None) -> None:
+        super().__init__(message, ExitCode.TIMEOUT)
+        self.job = job
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One job to submit: its first event, and the business key and time that name it."""
+
+    payload: Event
+    key: str | None = None
+    at: datetime | None = None
+    tenant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A submission as it goes to the broker."""
+
+    event: type[Event]
+    trace_id: str
+    topic: str
+    key: str
+    value: bytes
+
+
+class Client:
+    """Submits jobs and reads their state; an async context manager, safe to share between tasks of one event loop.
+
+    Args:
+        settings: default `load_settings()`: the environment, [tool.farandole], the running local stack.
+
+    >>> async def main() -> None:
+    ...     async with Client() as client:
+    ...         trace_id = await client.submit(Submitted(text="hello"), key="mail-17")
+    ...         job = await client.wait(trace_id, timeout=60)
+    ...         print(job.status, job.stage)
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or load_settings()
+        self._sender: Sender | None = None
+        self._known: set[type[Event]] = set()
+        self._announcing = asyncio.Lock()
+        self._database: postgres.Connection[Any] | None = None
+        self._reading = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Send what is still on its way (bounded), then let go of the broker and the database."""
+        if self._sender:
+            await asyncio.to_thread(self._sender.close)
+            self._sender = None
+        if self._database:
+            await asyncio.to_thread(self._database.close)
+            self._database = None
+
+    async def submit(
+        self, payload: Event, key: str | None = None, at: datetime | None = None, tenant: str | None = None
+    ) -> UUID:
+        """Start a job; returns its trace_id once the broker has the event on disk.
+
+        Args:
+            payload: the first event, usually of the type declared with `ingest=True`.
+            key: names the job in the user's words (an order number): submitting it twice is one job.
+            at: a time that belongs to the key (when the mail came), with a time zone; give the same each time, or never.
+            tenant: whose job it is; part of what the key means.
+
+        Raises Unreachable when the broker does not answer, ConfigurationError when the payload does not fit its schema.
+
+        >>> async def example(client: Client) -> None:
+        ...     first = await client.submit(Submitted(text="hello"), key="mail-17")
+        ...     assert first == await client.submit(Submitted(text="hello"), key="mail-17")
+        """
+        async for trace_id in self.submit_many([Submission(payload, key, at, tenant)]):
+            return trace_id
+        raise AssertionError("one submission gives one id")
+
+    async def submit_many(self, submissions: Iterable[Submission]) -> AsyncIterator[UUID]:
+        """Start many jobs, as fast as the broker takes them; yields each trace_id, in order, once it is acknowledged.
+
+        `submissions` is drawn on only as fast as records leave, so it may be a generator over a large file. When one
+        fails, those yielded so far are on the broker; with keys, sending all of them again is safe.
+
+        >>> async def example(client: Client, rows: list[str]) -> int:
+        ...     sent = [id async for id in client.submit_many(Submission(Submitted(text=row), key=row) for row in rows)]
+        ...     return len(sent)
+        """
+        rows = iter(submissions)
+        flying: deque[Chunk] = deque()
+        broken: Exception | None = None
+        while True:
+            taken: list[_Prepared] = []
+            try:
+                while not broken and len(taken) < CHUNK and (row := next(rows, None)):
+                    taken.append(self._prepare(row))
+            except Exception as error:  # noqa: BLE001  raised again below, once what came before it is on the broker
+                broken = error
+            if taken:
+                flying.append(await self._send(taken))
+            while flying and (len(flying) >= CHUNKS_IN_FLIGHT or not taken or broken):
+                for trace_id in await flying.popleft().acknowledged():
+                    yield trace_id
+            if broken:
+                raise broken
+            if not taken:
+                return
+
+    async def job(self, trace_id: UUID) -> Job | None:
+        """How a job stands as far as it is folded, or None while the projection does not know it.
+
+        >>> async def example(client: Client, trace_id: UUID) -> None:
+        ...     if job := await client.job(trace_id):
+        ...         print(job.stage, job.status)
+        """
+        return await self._read(reading.job, trace_id, None)
+
+    async def journey(self, trace_id: UUID) -> list[JourneyRow]:
+        """All events of a job, in order; [] while the projection does not know it."""
+        return await self._read(reading.journey, trace_id, [])
+
+    async def wait(self, trace_id: UUID, stage: str | None = None, timeout: float = 30.0) -> Job:  # noqa: ASYNC109
+        """The job, once its journey contains `stage`; without one, once it is done, failed or blocked.
+
+        Raises WaitTimeout (a TimeoutError) after `timeout` seconds; it names what was seen last.
+
+        >>> async def example(client: Client, trace_id: UUID) -> None:
+        ...     job = await client.wait(trace_id, stage="classified", timeout=10)
+        """
+        deadline = time.monotonic() + timeout
+        pause = FIRST_LOOK
+        while True:
+            job = await self.job(trace_id)
+            if job and await self._reached(job, stage):
+                return job
+            if time.monotonic() >= deadline:
+                goal = f"reach {stage!r}" if stage else "end"
+                seen = f"last seen in stage {job.stage!r}, {job.status}" if job else "the projection does not know it (is a projector running?)"
+                raise WaitTimeout(f"job {trace_id} did not {goal} within {timeout:g} s: {seen}", job)
+            await asyncio.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+            pause = min(pause * 1.5, LAST_LOOK)
+
+    async def _reached(self, job: Job, stage: str | None) -> bool:
+        ended = job.status in ("done", "failed", "blocked")
+        if stage is None:
+            return ended
+        return job.stage == stage or any(row.stage == stage for row in await self.journey(job.trace_id))
+
+    def _prepare(self, submission: Submission) -> _Prepared:
+        made = contract(type(submission.payload), self.settings.flow)
+        raw = begin(self._trace_id(submission), _SUBMITTER, made.writer.name, submission.tenant)
+        value = made.encode(raw, submission.payload)
+        return _Prepared(made.event, raw["trace_id"], self.settings.topic(made.topic), key_of(raw), value)
+
+    async def _send(self, taken: list[_Prepared]) -> Chunk:
+        for event in {record.event for record in taken} - self._known:
+            await self._announce(event)
+        if self._sender is None:
+            self._sender = Sender(self.settings)
+        chunk = Chunk([record.trace_id for record in taken])
+        for record in taken:
+            self._sender.send(record.topic, record.key, record.value, chunk)
+        return chunk
+
+    def _trace_id(self, submission: Submission) -> str:
+        if submission.key is None:
+            return ids.new_trace_id()
+        return ids.trace_id_of_key(self.settings.flow, submission.key, submission.at, submission.tenant)
+
+    async def _announce(self, event: type[Event]) -> None:
+        """The topic and the schema come before the first event."""
+        async with self._announcing:
+            if event not in self._known:
+                await asyncio.to_thread(announce, self.settings, event)
+                self._known.add(event)
+
+    async def _read(self, question: Callable[[postgres.Connection[Any], UUID], T], trace_id: UUID, nothing: T) -> T:
+        """Ask the database in a thread, one question at a time: one connection serves them all."""
+        async with self._reading:
+            return await asyncio.to_thread(self._ask, question, trace_id, nothing)
+
+    def _ask(self, question: Callable[[postgres.Connection[Any], UUID], T], trace_id: UUID, nothing: T) -> T:
+        if self._database is None or self._database.closed:
+            self._database = postgres.connect(self.settings, application="farandole client")
+        try:
+            return question(self._database, trace_id)
+        except postgres.psycopg.errors.UndefinedTable:
+            return nothing  # no projector has ever run here
+        except postgres.OUTAGES as failure:
+            self._database.close()  # the next question opens another
+            if postgres.is_outage(failure):
+                raise Unreachable(f"Postgres does not answer: {failure}") from failure
+            raise

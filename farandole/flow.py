@@ -1,0 +1,97 @@
+"""What a project declares: the event classes in `schemas/` and the agents in `agents/`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from farandole.agent import Agent, load_agent
+from farandole.errors import ConfigurationError, FarandoleError
+from farandole.event import Event, JobDeadLettered, JobFailed
+from farandole.project import Project
+
+#: Part of every flow's contract, whatever a project declares: how a job ends that no agent ends by an event of its own.
+RUNTIME_EVENTS: tuple[type[Event], ...] = (JobFailed, JobDeadLettered)
+
+
+def event_classes(project: Project) -> list[type[Event]]:
+    """The event classes of `schemas/*.py`, in the order they are written, files by name. Runtime events are not among them."""
+    project.activate()
+    found: dict[str, type[Event]] = {event.__name__: event for event in RUNTIME_EVENTS}
+    for path in sorted(project.schemas.glob("*.py")):
+        module = _import(path)
+        for event in vars(module).values():
+            if not _is_own_event(event, module):
+                continue
+            if event.__name__ in found:
+                raise ConfigurationError(f"{path}: a second event class is called {event.__name__}; names are unique in a flow")
+            found[event.__name__] = event
+    return [event for event in found.values() if event not in RUNTIME_EVENTS]
+
+
+def agent_files(project: Project) -> list[Path]:
+    """The project's agents, by file name; names that start with _ or . are not agents."""
+    return sorted(path for path in project.agents.glob("*.py") if path.name[0] not in "_.")
+
+
+def load_agents(paths: Iterable[str | Path]) -> dict[Path, Agent]:
+    """The agent in each file. Raises ConfigurationError naming the file and line when one does not load or two share a name."""
+    agents: dict[Path, Agent] = {}
+    for path in map(Path, paths):
+        with _naming(path):
+            agent = load_agent(path)
+        twin = next((other for other, known in agents.items() if known.name == agent.name), None)
+        if twin:
+            raise ConfigurationError(f"{path}: agent {agent.name!r} is also in {twin}; an agent's name is its consumer group")
+        agents[path] = agent
+    return agents
+
+
+def ingest_event(project: Project, name: str | None = None) -> type[Event]:
+    """The event class that users submit: the only one declared with `ingest=True`, or the one called `name`."""
+    events = event_classes(project)
+    chosen = [event for event in events if (event.__name__ == name if name else event.__event__.ingest)]
+    if len(chosen) == 1:
+        return chosen[0]
+    known = ", ".join(event.__name__ for event in events) or "none"
+    if name:
+        raise ConfigurationError(f"no event class {name!r} in {project.schemas}; there is: {known}")
+    raise ConfigurationError(f"{len(chosen)} event classes with ingest=True in {project.schemas}; name one with --type (there is: {known})")
+
+
+def _is_own_event(value: object, module: ModuleType) -> bool:
+    return isinstance(value, type) and issubclass(value, Event) and value is not Event and value.__module__ == module.__name__
+
+
+def _import(path: Path) -> ModuleType:
+    """Import `schemas/<name>.py` under the name agents use. Another project's module of that name gives way."""
+    name = f"{path.parent.name}.{path.stem}"
+    loaded = sys.modules.get(name)
+    if loaded and Path(loaded.__file__ or "").resolve() != path.resolve():
+        for stale in [key for key in sys.modules if key == path.parent.name or key.startswith(f"{path.parent.name}.")]:
+            del sys.modules[stale]
+    with _naming(path):
+        importlib.invalidate_caches()
+        return importlib.import_module(name)
+
+
+class _naming:  # noqa: N801  reads as a word at the `with`
+    """Turns what a user's file raises while it loads into one sentence with its file and line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, FarandoleError) or not isinstance(error, Exception):
+            return
+        if isinstance(error, SyntaxError):
+            raise ConfigurationError(f"{error.filename or self.path}:{error.lineno}: {error.msg}") from error
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).resolve() == self.path.resolve()]
+        line = f":{own[-1].lineno}" if own else ""
+        raise ConfigurationError(f"{self.path}{line}: {type(error).__name__}: {error}") from error

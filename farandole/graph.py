@@ -1,0 +1,111 @@
+"""The choreography as a graph, read from the agents' annotations: who emits what, who reads it, and what cannot work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+from farandole.agent import Agent
+from farandole.avro import topic_of
+from farandole.event import Event
+from farandole.flow import RUNTIME_EVENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One agent: event types by name; topics without the namespace."""
+
+    name: str
+    file: str
+    topic: str
+    reads: tuple[str, ...]
+    emits: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """All agents of a project, where each event type lies, what users submit, and what is wrong (sentences)."""
+
+    nodes: tuple[Node, ...]
+    topics: dict[str, str]  #: of each event type
+    ingest: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    def readers(self, topic: str, types: Iterable[str]) -> list[Node]:
+        """The agents that read any of `types` from `topic`."""
+        return [node for node in self.nodes if node.topic == topic and set(types) & set(node.reads)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        agents = [
+            {"agent": node.name, "file": node.file, "topic": node.topic, "reads": node.reads, "emits": node.emits}
+            for node in self.nodes
+        ]
+        return {"agents": agents, "topics": self.topics, "ingest": self.ingest, "problems": self.problems}
+
+
+def build(agents: Mapping[Path, Agent], events: Iterable[type[Event]], flow: str) -> Graph:
+    """The graph of `agents`; `events` are the project's classes (agents may know others)."""
+    nodes: list[Node] = []
+    known: list[type[Event]] = [*events, *RUNTIME_EVENTS]
+    for path, agent in agents.items():
+        wiring = agent.wiring(flow)
+        known += [*wiring.handler.reads, *wiring.handler.emits]
+        reads, emits = (tuple(event.__name__ for event in kinds) for kinds in (wiring.handler.reads, wiring.handler.emits))
+        nodes.append(Node(agent.name, str(path), wiring.topic, reads, emits))
+    places: dict[str, set[str]] = {}
+    for event in known:
+        places.setdefault(event.__name__, set()).add(topic_of(event, flow))
+    ingest = tuple(dict.fromkeys(event.__name__ for event in known if event.__event__.ingest))
+    problems = [*_two_topics(places), *_nobody_emits(nodes, ingest), *_cycle(nodes)]
+    return Graph(tuple(nodes), {name: min(found) for name, found in places.items()}, ingest, tuple(problems))
+
+
+def mermaid(graph: Graph) -> str:
+    """The graph in Mermaid's flowchart notation, as Markdown viewers draw it."""
+    lines = ["flowchart LR"]
+    used = {graph.topics[name] for node in graph.nodes for name in node.emits} | {node.topic for node in graph.nodes}
+    used |= {graph.topics[name] for name in graph.ingest}
+    lines += [f'  {_id("t", topic)}[/"{topic}"/]' for topic in sorted(used)]
+    lines += [f'  {_id("a", node.name)}(["{node.name}"])' for node in graph.nodes]
+    lines += [f'  users((users)) -- {name} --> {_id("t", graph.topics[name])}' for name in graph.ingest]
+    for node in graph.nodes:
+        lines.append(f'  {_id("t", node.topic)} -- {" / ".join(node.reads)} --> {_id("a", node.name)}')
+        lines += [f'  {_id("a", node.name)} -- {name} --> {_id("t", graph.topics[name])}' for name in node.emits]
+    return "\n".join(lines)
+
+
+def _id(kind: str, name: str) -> str:
+    return f"{kind}_{''.join(c if c.isalnum() else '_' for c in name)}"
+
+
+def _two_topics(places: Mapping[str, set[str]]) -> list[str]:
+    return [
+        f"event type {name} lies on {len(topics)} topics: {', '.join(sorted(topics))}; a type has one topic"
+        for name, topics in places.items() if len(topics) > 1
+    ]
+
+
+def _nobody_emits(nodes: Iterable[Node], ingest: Iterable[str]) -> list[str]:
+    """Every agent may emit the runtime's events; users emit the ingest types."""
+    emitted = {name for node in nodes for name in node.emits} | set(ingest) | {event.__name__ for event in RUNTIME_EVENTS}
+    return [
+        f"agent {node.name} ({node.file}) reads {name} from {node.topic}, which no agent emits and which is no ingest type"
+        for node in nodes for name in node.reads if name not in emitted
+    ]
+
+
+def _cycle(nodes: Iterable[Node]) -> list[str]:
+    """Declared emissions only: that any agent may fail or dead-letter is no loop."""
+    before = {
+        node.name: {other.name for other in nodes if set(other.emits) & set(node.reads)} for node in nodes
+    }
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError as error:
+        loop = " -> ".join(error.args[1])
+        return [f"a cycle without a hop limit: {loop}; a job could run for ever"]
+    return []

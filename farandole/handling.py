@@ -1,0 +1,139 @@
+"""One event through the handler: bounded attempts, backoff, and how each error ends. Knows nothing of Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from farandole import postgres
+from farandole.agent import Wiring
+from farandole.context import BlockingContext, Context
+from farandole.envelope import Envelope
+from farandole.errors import Fail, Poison, Reject, Retry, Stopped, Unreachable
+from farandole.event import Event
+from farandole.outcome import DeadLettered, Emitted, Failed, Outcome
+
+log = logging.getLogger("farandole.handling")
+
+#: Seconds. A longer wait between attempts keeps the partition waiting without making success likelier.
+MAX_BACKOFF = 10.0
+
+#: Seconds. An inline handler slower than this holds up everything else in its worker.
+INLINE_WARNING = 0.05
+
+
+class Sleep(Protocol):
+    """Waits `seconds`; raises CancelledError when the worker must leave."""
+
+    def __call__(self, seconds: float, /) -> Awaitable[None]: ...
+
+
+@dataclass(slots=True)
+class Handling:
+    """Runs an agent's handler on one event at a time; holds what every handling of a worker shares."""
+
+    wiring: Wiring
+    resource: Any = None
+    answers: Mapping[type[Any], Any] | None = None
+    executor: Executor | None = None
+    sleep: Sleep = asyncio.sleep
+    outage_seconds: float = 300.0
+
+    async def run(self, payload: Event, envelope: Envelope) -> Outcome:
+        """How the event ends: the closed set of §"How an attempt ends" in DESIGN.md. Raises Stopped for a long outage."""
+        first: Exception | None = None
+        attempt, outage_since = 1, None
+        while True:
+            try:
+                return Emitted(self._outputs(await self._attempt(payload, envelope, attempt)), attempt)
+            except Fail as decision:
+                return self._failed(decision, attempt)
+            except Reject as refusal:
+                return DeadLettered("rejected", _text(refusal), attempt)
+            except Poison as poison:
+                return DeadLettered(poison.cause, _text(poison), attempt)
+            except Exception as error:  # noqa: BLE001  a user's handler may raise anything; none of it may end the worker
+                if _is_outage(error):
+                    outage_since = outage_since or time.monotonic()
+                    await self._sit_out(error, time.monotonic() - outage_since)
+                    continue
+                first = first or error
+                log.warning("attempt_failed agent=%s attempt=%d: %s", self.wiring.agent.name, attempt, _text(error))
+                if attempt >= self.wiring.agent.attempts:
+                    return DeadLettered("attempts", _text(first), attempt)
+                await self.sleep(self._backoff(attempt, error))
+                attempt, outage_since = attempt + 1, None
+
+    async def _attempt(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
+        handler, agent = self.wiring.handler, self.wiring.agent
+        if handler.is_async:
+            context: Any = Context(envelope, attempt, self.resource, log, self.answers)
+            arguments = (payload, context) if handler.takes_context else (payload,)
+            return await asyncio.wait_for(handler.function(*arguments), agent.timeout)
+        call = self.plain_call(payload, envelope, attempt)
+        if agent.inline:
+            return call()
+        running = asyncio.get_running_loop().run_in_executor(self.executor, call)
+        return await asyncio.wait_for(running, agent.timeout)
+
+    def plain_call(self, payload: Event, envelope: Envelope, attempt: int) -> Callable[[], Any]:
+        """The call of a plain handler, with its blocking context."""
+        function, agent = self.wiring.handler.function, self.wiring.agent
+
+        def call() -> Any:
+            started = time.perf_counter()
+            if self.wiring.handler.takes_context:
+                result = function(payload, BlockingContext(envelope, attempt, self.resource, log, self.answers))
+            else:
+                result = function(payload)
+            if agent.inline and time.perf_counter() - started > INLINE_WARNING:
+                log.warning("inline_slow agent=%s took=%.3fs: drop inline=True", agent.name, time.perf_counter() - started)
+            return result
+
+        return call
+
+    def _outputs(self, result: Any) -> tuple[Event, ...]:
+        if result is None:
+            return ()
+        events = (result,) if isinstance(result, Event) else result
+        if not isinstance(events, Iterable):
+            raise Poison("wrong_output", f"the handler returned {type(result).__name__}; expected events or None")
+        events = tuple(events)
+        for event in events:
+            if type(event) not in self.wiring.emits:
+                raise Poison("wrong_output", f"the handler returned {type(event).__name__}, which its annotation does not name")
+        return events
+
+    def _failed(self, decision: Fail, attempt: int) -> Outcome:
+        reasons = self.wiring.agent.reasons
+        if reasons and decision.reason not in {member.value for member in reasons}:
+            return DeadLettered("wrong_output", f"Fail({decision.reason!r}) is not in {reasons.__name__}", attempt)
+        return Failed(decision.reason, decision.detail, attempt)
+
+    def _backoff(self, attempt: int, error: Exception) -> float:
+        if isinstance(error, Retry) and error.after is not None:
+            return error.after
+        ceiling = min(MAX_BACKOFF, self.wiring.agent.backoff * 2 ** (attempt - 1))
+        return ceiling * float(random.uniform(0.5, 1.0))  # jitter: many handlers that failed together do not return together
+
+    async def _sit_out(self, error: Exception, lasted: float) -> None:
+        """An outage is nobody's fault but the outage's: wait without counting attempts, stop the worker when it lasts."""
+        if lasted > self.outage_seconds:
+            raise Stopped(f"agent {self.wiring.agent.name}: outage for {lasted:.0f} s: {_text(error)}") from error
+        log.warning("outage agent=%s since=%.0fs: %s", self.wiring.agent.name, lasted, _text(error))
+        await self.sleep(random.uniform(0.5, 1.0))
+
+
+def _is_outage(error: Exception) -> bool:
+    return isinstance(error, Unreachable) or postgres.is_outage(error)
+
+
+def _text(error: BaseException) -> str:
+    """For people, bounded: the type says what the words alone do not."""
+    return f"{type(error).__name__}: {error}"[:2000]

@@ -1,0 +1,222 @@
+"""Projections: folders of SQL that fold the event log into tables; found, checked, applied and refolded here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, LiteralString
+
+from farandole import postgres
+from farandole.errors import ConfigurationError
+from farandole.postgres import Connection, psycopg, sql
+from farandole.project import Project
+from farandole.settings import Settings
+
+#: Always there, and folded first: what `Client` and the command line read. A project may bring its own version.
+CORE = "job_state"
+
+#: Called with a projection's name and what happens to it ("refolding", "folded 123 events").
+Progress = Callable[[str, str], None]
+
+_TABLE = re.compile(r"^\s*CREATE\s+TABLE\s+IF\s+NOT\s+EXISTS\s+(\w+)", re.IGNORECASE | re.MULTILINE)
+_VIEW = re.compile(r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?VIEW\s+(\w+)", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """One folder: the tables, how they are folded from `new_events`, and the views people read."""
+
+    name: str
+    folder: Path
+    tables: str
+    fold: str
+    views: str = ""
+
+    @property
+    def hash(self) -> str:
+        """Of what decides the rows; another hash means that the tables must be refolded."""
+        return _hash(self.tables, self.fold)
+
+    @property
+    def views_hash(self) -> str:
+        return _hash(self.views)
+
+    @property
+    def table_names(self) -> list[str]:
+        return _TABLE.findall(self.tables)
+
+
+def discover(project: Project | None) -> list[Projection]:
+    """The project's projections and the packaged job_state, in the order in which they are folded.
+
+    Raises ConfigurationError naming the folder or file that is missing or wrong.
+    """
+    found = {CORE: packaged() / CORE}
+    if project and project.projections.is_dir():
+        folders = (folder for folder in project.projections.iterdir() if folder.is_dir())
+        found |= {folder.name: folder for folder in folders if folder.name[0] not in "._"}
+    names = sorted(found, key=lambda name: (name != CORE, name))
+    return [read(found[name]) for name in names]
+
+
+def packaged() -> Path:
+    """The folder of the projections that come with farandole: in the wheel, or beside a checkout."""
+    wheel = Path(__file__).parent / "_projections"
+    return wheel if wheel.is_dir() else Path(__file__).parent.parent / "projections"
+
+
+def read(folder: Path) -> Projection:
+    """The projection in `folder`. Raises ConfigurationError naming what is missing."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", folder.name):
+        raise ConfigurationError(f"projection {folder}: expected a name of lower-case letters, digits and _")
+    texts = {}
+    for file in ("tables.sql", "fold.sql", "views.sql"):
+        try:
+            texts[file] = (folder / file).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            texts[file] = ""
+        if not texts[file].strip() and file != "views.sql":
+            raise ConfigurationError(f"projection {folder.name}: {folder / file} is missing or empty")
+    projection = Projection(folder.name, folder, texts["tables.sql"], texts["fold.sql"], texts["views.sql"])
+    if not projection.table_names:
+        raise ConfigurationError(f"{folder / 'tables.sql'}: expected at least one CREATE TABLE IF NOT EXISTS")
+    if "new_events" not in projection.fold:
+        raise ConfigurationError(f"{folder / 'fold.sql'}: expected a statement that reads new_events")
+    return projection
+
+
+def install(settings: Settings, projections: Sequence[Projection], progress: Progress | None = None) -> None:
+    """Bring tables, rows and views to what the folders say; one that is new or has changed is refolded."""
+    with _alone(settings) as connection:
+        for projection in projections:
+            _install(connection, projection, progress or _silent)
+
+
+def refold(
+    settings: Settings, projections: Sequence[Projection], name: str | None = None, progress: Progress | None = None
+) -> int:
+    """Fold all of event_log again into `name` (default: every projection); returns the number of events.
+
+    Readers see the old rows until it is done; projectors wait meanwhile. No effect runs: only SQL does.
+    """
+    chosen = [projection for projection in projections if name in (None, projection.name)]
+    if not chosen:
+        known = ", ".join(projection.name for projection in projections)
+        raise ConfigurationError(f"no projection {name!r}; there are {known}")
+    events = 0
+    with _alone(settings) as connection:
+        for projection in chosen:
+            with connection.transaction():
+                events = _refold(connection, projection, progress or _silent)
+    return events
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[Connection[Any]]:
+    """A connection, while nobody else changes the projections of this namespace."""
+    with (
+        postgres.connect(settings, application="farandole projections") as connection,
+        postgres.advisory_lock(connection, "projections", settings.schema_name),
+    ):
+        yield connection
+
+
+def _install(connection: Connection[Any], projection: Projection, progress: Progress) -> None:
+    row = connection.execute("SELECT hash, views_hash FROM projection WHERE name = %s", (projection.name,)).fetchone()
+    with connection.transaction():
+        if row is None or row[0] != projection.hash:
+            _stop_projectors(connection)  # first of all locks, as in a projector's own transaction
+            _drop_tables(connection, projection)
+            _refold(connection, projection, progress)
+            _apply_views(connection, projection)
+        elif row[1] != projection.views_hash:
+            _apply_views(connection, projection)
+
+
+def _refold(connection: Connection[Any], projection: Projection, progress: Progress) -> int:
+    """Fold everything beside the tables, then change only the rows that differ, inside the caller's transaction."""
+    progress(projection.name, "refolding")
+    _stop_projectors(connection)
+    apply(connection, projection, "tables.sql", projection.tables)
+    connection.execute("SET LOCAL jit = off; SET LOCAL work_mem = '256MB'")  # sorts of the whole log
+    connection.execute("CREATE TEMP VIEW new_events AS SELECT * FROM event_log")
+    for table in projection.table_names:  # temporary tables come first in the search path: the fold writes there
+        _run(connection, "CREATE TEMP TABLE {table} (LIKE {table} INCLUDING ALL)", table)
+    apply(connection, projection, "fold.sql", projection.fold)
+    connection.execute("DROP VIEW new_events")
+    for table in projection.table_names:
+        _replace(connection, table)
+        _run(connection, "DROP TABLE {twin}", table)  # now: a view made on it would be temporary too
+    row = connection.execute("SELECT count(*) FROM event_log").fetchone()
+    events = int(row[0]) if row else 0
+    connection.execute(
+        "INSERT INTO projection (name, hash) VALUES (%s, %s)"
+        " ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, suspended = NULL, folded_at = now()",
+        (projection.name, projection.hash),
+    )
+    progress(projection.name, f"folded {events} events")
+    return events
+
+
+def _replace(connection: Connection[Any], table: str) -> None:
+    """Make the table's rows those of its temporary twin. Rows that are right already are left alone."""
+    try:
+        with connection.transaction():
+            _run(connection, "DELETE FROM {real} AS old"
+                             " WHERE NOT EXISTS (SELECT FROM {twin} AS new WHERE new = old)", table)
+    except psycopg.errors.UndefinedFunction:  # a column that has no equality, such as json
+        _run(connection, "DELETE FROM {real}", table)
+        _run(connection, "INSERT INTO {real} SELECT * FROM {twin}", table)
+    else:
+        _run(connection, "INSERT INTO {real} SELECT * FROM {twin} AS new"
+                         " WHERE NOT EXISTS (SELECT FROM {real} AS old WHERE old = new)", table)
+
+
+def _run(connection: Connection[Any], statement: LiteralString, table: str) -> None:
+    """Run a statement on {table}: {real} is the lasting one, {twin} the temporary one."""
+    real = connection.execute("SELECT current_schema()").fetchone()
+    names = {"real": sql.Identifier(real[0] if real else "public", table), "twin": sql.Identifier("pg_temp", table)}
+    connection.execute(sql.SQL(statement).format(**names, table=sql.Identifier(table)))
+
+
+def _stop_projectors(connection: Connection[Any]) -> None:
+    """Wait for the open batches; no new one begins before this transaction ends. Claims of new partitions wait too."""
+    connection.execute("LOCK TABLE projector_offset IN EXCLUSIVE MODE")
+
+
+def _drop_tables(connection: Connection[Any], projection: Projection) -> None:
+    """Tables may have other columns now; what depends on them goes too and comes again with views.sql."""
+    for table in projection.table_names:
+        connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(sql.Identifier(table)))
+
+
+def _apply_views(connection: Connection[Any], projection: Projection) -> None:
+    for view in reversed(_VIEW.findall(projection.views)):  # CREATE OR REPLACE cannot take a column away
+        connection.execute(sql.SQL("DROP VIEW IF EXISTS {} CASCADE").format(sql.Identifier(view)))
+    if projection.views.strip():
+        apply(connection, projection, "views.sql", projection.views)
+    connection.execute("UPDATE projection SET views_hash = %s WHERE name = %s", (projection.views_hash, projection.name))
+
+
+def apply(connection: Connection[Any], projection: Projection, file: str, text: str) -> None:
+    """Run one of a projection's files. A mistake in it raises ConfigurationError with file and line."""
+    try:
+        connection.execute(postgres.script(text), prepare=False)
+    except psycopg.Error as error:
+        if postgres.is_outage(error):
+            raise
+        position = int(error.diag.statement_position or 1)
+        line = text[:position].count("\n") + 1
+        raise ConfigurationError(f"{projection.folder / file}:{line}: {error.diag.message_primary or error}") from error
+
+
+def _hash(*texts: str) -> str:
+    return sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def _silent(_name: str, _what: str) -> None:
+    pass

@@ -1,0 +1,8 @@
+-- insert_new: the rows not seen before, in key order (two projectors with the same duplicates wait, never in a circle)
+WITH inserted AS (
+  INSERT INTO event_log
+  SELECT * FROM incoming ORDER BY event_id, topic, partition, "offset"
+  ON CONFLICT DO NOTHING
+  RETURNING *
+)
+INSERT INTO new_events SELECT * FROM inserted

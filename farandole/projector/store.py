@@ -1,0 +1,207 @@
+"""The database side of a projector: claims of partitions, and one transaction a batch."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from farandole import postgres
+from farandole.kafka import Record
+from farandole.postgres import Connection, Jsonb, psycopg
+from farandole.projections import CORE, Projection
+from farandole.projector.rows import COLUMNS, Batch, Parked, copy_data, parked_row
+from farandole.settings import Settings
+
+log = logging.getLogger("farandole.projector")
+
+#: A partition: the topic's name without the namespace, and its number.
+Place = tuple[str, int]
+
+_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
+_COPY = "COPY incoming ({}) FROM STDIN (FORMAT binary)".format(", ".join(f'"{name}"' for name in COLUMNS))
+
+#: SQLSTATE classes of an error that this very data causes each time: cardinality, data, integrity, limits.
+_DATA_ERRORS = ("21", "22", "23", "54")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to write a partition, as long as nobody claims it anew."""
+
+    epoch: int
+    next_offset: int | None  #: None: nothing was folded yet
+    topic_id: str | None
+    gap: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What one transaction did."""
+
+    new: int
+    duplicates: int
+    parked: int
+    refused: frozenset[Place]  #: partitions that belong to another projector now; nothing of them was written
+
+
+class ProjectionChanged(Exception):
+    """Another projector has installed another version of a projection; this one waits rather than folds the old way."""
+
+
+class Store:
+    """A connection that folds batches. One call at a time: a claim or a release waits for the batch that is being written.
+
+    After any error open another one.
+    """
+
+    def __init__(self, settings: Settings, projections: Sequence[Projection], owner: str) -> None:
+        self._settings = settings
+        self._projections = projections
+        self._owner = owner
+        self._turn = threading.Lock()
+        self._connection: Connection[Any] = postgres.connect(settings, application=f"farandole projector {owner}")
+        self._connection.execute(postgres.script(_SQL["session"]), prepare=False)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def claim(self, places: Iterable[Place]) -> dict[Place, Claim]:
+        """Take over partitions; waits until their old owner's open transaction has ended."""
+        wanted = sorted(places)
+        with self._turn:
+            rows = self._run("claim", **_columns(wanted))
+        return {(topic, number): Claim(*rest) for topic, number, *rest in rows}
+
+    def release(self, claims: Mapping[Place, int]) -> None:
+        """Give partitions (with the epochs they were claimed with) back."""
+        places = sorted(claims)
+        with self._turn:
+            self._run("release", **_columns(places), epochs=[claims[place] for place in places])
+
+    def set_gap(self, place: Place, epoch: int, reason: str) -> None:
+        with self._turn:
+            self._run("set_gap", topic=place[0], partition=place[1], epoch=epoch, gap=reason)
+
+    def set_topic_id(self, place: Place, topic_id: str) -> None:
+        with self._turn:
+            self._run("set_topic_id", topic=place[0], partition=place[1], topic_id=topic_id)
+
+    def fold(self, batch: Batch, reached: Mapping[Place, int], epochs: Mapping[Place, int]) -> Folded:
+        """Write a batch and the offsets `reached`, in one transaction. Partitions claimed by others are left out.
+
+        Raises ProjectionChanged, and whatever the database says: then nothing was written, or (where the connection
+        broke at the commit) everything; the stored offsets tell.
+        """
+        with self._turn, self._connection.transaction():
+            stored = self._lock(reached, epochs)
+            batch = self._still_wanted(batch, stored)
+            projections = self._live_projections()
+            new = self._take(batch, projections) if batch.rows else 0
+            for parked in batch.parked:
+                self._park(parked)
+            self._write_offsets({place: reached[place] for place in stored})
+        refused = frozenset(reached) - frozenset(stored)
+        return Folded(new, len(batch.rows) - new, len(batch.parked), refused)
+
+    def _lock(self, places: Mapping[Place, int], epochs: Mapping[Place, int]) -> dict[Place, int]:
+        """Hold the offset rows; the stored offsets of those that are still ours."""
+        rows = self._run("lock_offsets", **_columns(sorted(places)))
+        return {
+            (topic, number): next_offset or 0
+            for topic, number, owner, epoch, next_offset, gap in rows
+            if owner == self._owner and epoch == epochs[topic, number] and gap is None
+        }
+
+    def _still_wanted(self, batch: Batch, stored: Mapping[Place, int]) -> Batch:
+        """The batch without what is not ours any more, or was folded before."""
+        starts = {(self._settings.topic(topic), number): start for (topic, number), start in stored.items()}
+
+        def wanted(record: Record) -> bool:
+            start = starts.get((record.topic, record.partition))
+            return start is not None and record.offset >= start
+
+        kept = [both for both in zip(batch.records, batch.rows, strict=True) if wanted(both[0])]
+        parked = [item for item in batch.parked if wanted(item.record)]
+        if len(kept) == len(batch.rows) and len(parked) == len(batch.parked):
+            return batch
+        return Batch([record for record, _ in kept], [row for _, row in kept], parked)
+
+    def _live_projections(self) -> list[Projection]:
+        """What is to be folded. Read under the offset locks: a refold that changes it holds all of them."""
+        known = {name: (hash_, suspended) for name, hash_, suspended in
+                 self._connection.execute("SELECT name, hash, suspended FROM projection").fetchall()}
+        for projection in self._projections:
+            if known.get(projection.name, ("", None))[0] != projection.hash:
+                raise ProjectionChanged(projection.name)
+        return [projection for projection in self._projections if known[projection.name][1] is None]
+
+    def _take(self, batch: Batch, projections: Sequence[Projection]) -> int:
+        """Insert and fold; a record that the database refuses is found by halving and parked. How many were new."""
+        new, pending = 0, [(0, len(batch.rows))]
+        while pending:
+            start, end = pending.pop()
+            try:
+                with self._connection.transaction():  # a savepoint
+                    new += self._insert_and_fold(batch.rows[start:end], projections)
+            except psycopg.Error as error:
+                if (error.sqlstate or "")[:2] not in _DATA_ERRORS:
+                    raise
+                if end - start == 1:
+                    reason = str(error.diag.message_primary or error)
+                    batch.parked.append(Parked(batch.records[start], "refused", reason))
+                else:
+                    middle = (start + end) // 2
+                    pending += [(middle, end), (start, middle)]
+        return new
+
+    def _insert_and_fold(self, rows: Sequence[bytes], projections: Sequence[Projection]) -> int:
+        execute = self._connection.execute
+        with self._connection.cursor().copy(_COPY) as copy:
+            copy.write(copy_data(rows))
+        new = execute(postgres.script(_SQL["insert_new"])).rowcount
+        if new < len(rows):
+            execute(postgres.script(_SQL["insert_conflicts"]))
+        for projection in projections if new else ():
+            self._fold(projection)
+        execute("DELETE FROM incoming")
+        execute("DELETE FROM new_events")
+        return new
+
+    def _fold(self, projection: Projection) -> None:
+        """The core fold belongs to the transaction; another one that fails is suspended and the rest go on."""
+        if projection.name == CORE:
+            self._connection.execute(postgres.script(projection.fold), prepare=False)
+            return
+        try:
+            with self._connection.transaction():
+                self._connection.execute(postgres.script(projection.fold), prepare=False)
+        except psycopg.Error as error:
+            if postgres.is_outage(error):
+                raise
+            reason = str(error.diag.message_primary or error)
+            log.error("projection_suspended projection=%s: %s; see `farandole projections`", projection.name, reason)
+            self._connection.execute("UPDATE projection SET suspended = %s WHERE name = %s", (reason, projection.name))
+
+    def _park(self, parked: Parked) -> None:
+        row = parked_row(parked, self._settings)
+        log.warning("parked topic=%s partition=%s offset=%s cause=%s: %s",
+                    row["topic"], row["partition"], row["offset"], row["cause"], row["error"])
+        self._run("park", **row | {"headers": Jsonb(row["headers"])})
+
+    def _write_offsets(self, reached: Mapping[Place, int]) -> None:
+        places = sorted(reached)
+        self._run("write_offsets", **_columns(places), offsets=[reached[place] for place in places])
+
+    def _run(self, name: str, **parameters: Any) -> list[Any]:
+        cursor = self._connection.execute(postgres.script(_SQL[name]), parameters | {"owner": self._owner})
+        return cursor.fetchall() if cursor.description else []
+
+
+def _columns(places: Sequence[Place]) -> dict[str, list[Any]]:
+    return {"topics": [topic for topic, _ in places], "partitions": [number for _, number in places]}
+
+

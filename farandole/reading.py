@@ -1,0 +1,126 @@
+"""Reads jobs and their journeys from the projection; what `Client` and the command line show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from farandole.postgres import AsyncConnection, Connection, dict_row, psycopg, script
+
+_SQL = {file.stem: script(file.read_text(encoding="utf-8")) for file in (Path(__file__).parent / "sql").glob("*.sql")}
+
+#: Before the first migration, or the first start of a projector, nothing was folded: that is no error to a reader.
+_NOTHING_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Where a job stands. `data` is the latest payload of each stage; None in a list of jobs."""
+
+    trace_id: UUID
+    tenant: str | None
+    stage: str | None
+    status: str  #: running, blocked, done or failed
+    data: dict[str, Any] | None
+    attempts: int
+    run: int
+    hop: int
+    events: int
+    dead_letters: int
+    conflicts: int  #: records that brought another payload under an id already taken
+    parked: int  #: records that could not be folded and seem to belong here
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JourneyRow:
+    """One event of a job's journey."""
+
+    event_id: UUID
+    causation_id: UUID | None
+    type: str  #: full Avro name
+    stage: str | None
+    outcome: str | None  #: done, failed, blocked or None
+    body: dict[str, Any] | None
+    occurred_at: datetime
+    took: timedelta | None  #: waiting and working since the cause happened
+    since_start: timedelta
+    emitted_by: str
+    run: int
+    hop: int
+    attempt: int
+    part: int | None
+    parts: int | None
+    topic: str  #: without the namespace
+    partition: int
+    offset: int
+    logged_at: datetime  #: Kafka's timestamp
+    sanitised: bool  #: the body shows something in place of what jsonb cannot hold
+
+
+def job(connection: Connection[Any], trace_id: str | UUID) -> Job | None:
+    """The job, or None when no event of it was folded yet."""
+    return next((Job(**row) for row in _rows(connection, "job", {"trace_id": str(trace_id)})), None)
+
+
+def jobs(
+    connection: Connection[Any], *, stage: str | None = None, status: str | None = None,
+    older_than: datetime | None = None, newer_than: datetime | None = None, limit: int = 100,
+) -> list[Job]:
+    """At most `limit` jobs, those that moved last first. The times are about their last event."""
+    given = {"stage": stage, "status": status, "older_than": older_than, "newer_than": newer_than, "limit": limit}
+    return [Job(**row) for row in _rows(connection, "jobs", given)]
+
+
+def journey(connection: Connection[Any], trace_id: str | UUID) -> list[JourneyRow]:
+    """All events of the job, causes before their effects; [] when none was folded yet."""
+    return [JourneyRow(**row) for row in _rows(connection, "journey", {"trace_id": str(trace_id)})]
+
+
+def projection_states(connection: Connection[Any]) -> dict[str, tuple[str, str | None]]:
+    """Of every projection that was ever folded: the hash of its files then, and the error that suspended it, if any."""
+    return {row["name"]: (row["hash"], row["suspended"]) for row in _rows(connection, "projection_states", {})}
+
+
+async def job_async(connection: AsyncConnection[Any], trace_id: str | UUID) -> Job | None:
+    """`job`, for asyncio."""
+    return next((Job(**row) for row in await _rows_async(connection, "job", {"trace_id": str(trace_id)})), None)
+
+
+async def journey_async(connection: AsyncConnection[Any], trace_id: str | UUID) -> list[JourneyRow]:
+    """`journey`, for asyncio."""
+    return [JourneyRow(**row) for row in await _rows_async(connection, "journey", {"trace_id": str(trace_id)})]
+
+
+def _rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        with connection.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(_SQL[query], given).fetchall()
+    except _NOTHING_YET:
+        return []
+
+
+async def _rows_async(connection: AsyncConnection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(_SQL[query], given)
+            return await cursor.fetchall()
+    except _NOTHING_YET:
+        return []
+
+
+def jobs_from(connection: Connection[Any], beginning: str, limit: int = 2) -> list[UUID]:
+    """Ids of at most `limit` jobs that begin with `beginning`, as people type them."""
+    low, high = (f"{beginning.replace('-', ''):{fill}<32}" for fill in "0f")
+    return [row[0] for row in connection.execute(_SQL["jobs_from"], {"low": low, "high": high, "limit": limit})]
+
+
+def standing(connection: Connection[Any], trace_ids: Sequence[UUID]) -> dict[tuple[str | None, str], int]:
+    """How many of these jobs are in each (stage, status); jobs that were not folded yet are not counted."""
+    rows = connection.execute(_SQL["standing"], {"trace_ids": list(trace_ids)})
+    return {(stage, status): count for stage, status, count in rows}

@@ -1,0 +1,119 @@
+"""The derived schemas: one .avsc an event type beside its class, checked for drift, published to the schema topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from farandole import codec, schema_log, topics
+from farandole.avro import Schema, derive
+from farandole.codec import Writer
+from farandole.event import Event
+from farandole.flow import RUNTIME_EVENTS, event_classes
+from farandole.project import Project
+from farandole.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One difference between a class and its .avsc file."""
+
+    file: Path
+    field: str  #: "" when it is about the file as a whole
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {f'field {self.field!r}: ' if self.field else ''}{self.what}"
+
+
+def derived(project: Project, flow: str) -> dict[Path, Schema]:
+    """What each .avsc of the project should hold: its own event types and the runtime's two, which are part of the contract."""
+    schemas = [derive(event, flow) for event in (*event_classes(project), *RUNTIME_EVENTS)]
+    return {project.schemas / f"{schema['namespace']}.{schema['name']}.avsc": schema for schema in schemas}
+
+
+def write(project: Project, flow: str) -> list[Path]:
+    """Write every .avsc that differs and remove derived ones whose class is gone. Returns the files touched."""
+    touched: list[Path] = []
+    wanted = derived(project, flow)
+    project.schemas.mkdir(exist_ok=True)
+    for path, schema in wanted.items():
+        text = codec.to_json(schema)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            touched.append(path)
+    for path in _stale(project, wanted):
+        path.unlink()
+        touched.append(path)
+    return touched
+
+
+def check(project: Project, flow: str) -> list[Drift]:
+    """Where the .avsc files differ from the classes, by file and field; [] when they agree."""
+    wanted = derived(project, flow)
+    drift = [Drift(path, "", "its event class is gone") for path in _stale(project, wanted)]
+    for path, schema in wanted.items():
+        found = _read(path)
+        if found is None:
+            drift.append(Drift(path, "", "not written yet" if not path.exists() else "not JSON"))
+        else:
+            drift += [Drift(path, field, what) for field, what in differences(schema, found)]
+    return drift
+
+
+def differences(derived: Schema, found: Schema) -> Iterator[tuple[str, str]]:
+    """(field, what) for each place where a schema file differs from what its class says; field is "" outside the fields."""
+    mine = {field["name"]: field for field in derived["fields"]}
+    theirs = {field.get("name", "?"): field for field in found.get("fields", [])}
+    for name in mine.keys() - theirs.keys():
+        yield name, "in the class, not in the file"
+    for name in theirs.keys() - mine.keys():
+        yield name, "in the file, not in the class"
+    for name in mine.keys() & theirs.keys():
+        for key in sorted(mine[name].keys() | theirs[name].keys()):
+            if mine[name].get(key) != theirs[name].get(key):
+                yield name, f"{key} is {_show(mine[name].get(key))} in the class, {_show(theirs[name].get(key))} in the file"
+    if mine.keys() == theirs.keys() and list(mine) != list(theirs):
+        yield "", "the fields' order differs"
+    for key in sorted((derived.keys() | found.keys()) - {"fields"}):
+        if derived.get(key) != found.get(key):
+            yield "", f"{key} is {_show(derived.get(key))} in the class, {_show(found.get(key))} in the file"
+
+
+def writers(events: Iterable[type[Event]], flow: str) -> list[Writer]:
+    """The schemas that records of these events may be written with; of an ingest type also the one without envelope."""
+    found: list[Writer] = []
+    for event in events:
+        found.append(codec.contract(event, flow).writer)
+        if event.__event__.ingest:
+            found.append(codec.writer(derive(event, flow, envelope=False)))
+    return found
+
+
+def publish(settings: Settings, events: Iterable[type[Event]]) -> list[Writer]:
+    """Make the schemas of these events known to every reader, before the first record written with them."""
+    wanted = writers(events, settings.flow)
+    if settings.create_topics:
+        topics.ensure(settings, [topic for topic in topics.of_events(settings, ()) if topic.name == schema_log.SCHEMA_TOPIC])
+    schema_log.publish(settings, wanted)
+    return wanted
+
+
+def _stale(project: Project, wanted: Iterable[Path]) -> list[Path]:
+    """Derived files (they name a topic) without a class; a .avsc that someone put there by hand is left alone."""
+    files = set(project.schemas.glob("*.avsc")) - set(wanted)
+    return sorted(path for path in files if "topic" in (_read(path) or {}))
+
+
+def _read(path: Path) -> Schema | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _show(value: object) -> str:
+    return "absent" if value is None else json.dumps(value, ensure_ascii=False)

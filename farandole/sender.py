@@ -1,0 +1,86 @@
+"""Sends first events and tells, by the chunk, when the broker has them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any
+from uuid import UUID
+
+from farandole import kafka, schemas, topics
+from farandole.errors import FarandoleError, Unreachable
+from farandole.event import Event
+from farandole.kafka import KafkaError
+from farandole.settings import Settings
+
+log = logging.getLogger("farandole.client")
+
+#: Milliseconds. A record that the broker does not acknowledge within this is reported as not sent.
+SEND_TIMEOUT_MS = 30_000
+
+
+class Chunk:
+    """Records sent together: their jobs, and a future that ends when the broker has answered for each."""
+
+    def __init__(self, trace_ids: list[str]) -> None:
+        self.trace_ids = trace_ids
+        self._loop = asyncio.get_running_loop()
+        self._answered: asyncio.Future[None] = self._loop.create_future()
+        self._open = len(trace_ids)
+        self._error: KafkaError | None = None
+
+    def answer(self, error: KafkaError | None, _message: Any) -> None:
+        """Called by the client library, in the sender's thread, once a record."""
+        self._error = self._error or error
+        self._open -= 1
+        if self._open == 0 and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._finish)
+
+    async def acknowledged(self) -> list[UUID]:
+        """The jobs of the chunk, in order, once all its records are on the broker. Raises what went wrong first."""
+        await self._answered
+        if self._error is None:
+            return [UUID(trace_id) for trace_id in self.trace_ids]
+        if self._error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            raise FarandoleError("the topic does not exist; `farandole topics` creates what the project declares")
+        if kafka.is_outage(kafka.KafkaException(self._error)) or self._error.code() == KafkaError._MSG_TIMED_OUT:
+            raise Unreachable(f"the broker did not acknowledge the event: {self._error.str()}")
+        raise FarandoleError(f"the broker refused the event: {self._error.str()}")
+
+    def _finish(self) -> None:
+        if not self._answered.done():
+            self._answered.set_result(None)
+
+
+class Sender:
+    """A producer and the thread that collects its acknowledgements, so that the event loop never waits for them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._producer = kafka.producer(settings, **{"message.timeout.ms": SEND_TIMEOUT_MS})
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._collect, name="farandole-sender", daemon=True)
+        self._thread.start()
+
+    def send(self, topic: str, key: str, value: bytes, chunk: Chunk) -> None:
+        """Queue one record; `chunk` hears of it."""
+        self._producer.produce(topic, key=key, value=value, on_delivery=chunk.answer)
+
+    def close(self) -> None:
+        """Wait for what is on its way, bounded by its own timeout."""
+        left = self._producer.flush(SEND_TIMEOUT_MS / 1000)
+        self._stop.set()
+        self._thread.join()
+        if left:
+            log.warning("unsent events=%d: the broker did not acknowledge them", left)
+
+    def _collect(self) -> None:
+        while not self._stop.is_set():
+            self._producer.poll(0.1)
+
+
+def announce(settings: Settings, event: type[Event]) -> None:
+    """Make the event's topic and schema known; comes before the first record of it."""
+    if settings.create_topics:
+        topics.ensure(settings, topics.of_events(settings, [event]))
+    schemas.publish(settings, [event])

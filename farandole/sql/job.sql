@@ -1,0 +1,4 @@
+-- job: where one job stands, with what each stage said last
+SELECT trace_id, tenant, stage, status, data, attempts, run, hop, events, dead_letters, conflicts, parked, created_at, updated_at
+FROM job_state
+WHERE trace_id = %(trace_id)s

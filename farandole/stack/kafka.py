@@ -1,0 +1,113 @@
+"""A real Apache Kafka in KRaft mode, one node, as a daemon."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from farandole.errors import ExitCode, FarandoleError
+from farandole.stack import faults, jars, java, ports, probe, training
+from farandole.stack.broker import Node
+from farandole.stack.service import Launch, Service
+from farandole.stack.state import Book, exclusive
+
+#: Seconds for the storage tool, which takes 0.8.
+FORMAT_PATIENCE = 120
+#: Written by us: Kafka's own meta.properties does not say which Kafka wrote it.
+VERSION_FILE = "VERSION"
+
+
+class Kafka(Service):
+    """One broker that is its own controller."""
+
+    name = "kafka"
+    label = "Kafka"
+    option = "--kafka-port"
+    gently = signal.SIGTERM
+
+    def __init__(self, book: Book, cache: Path, repository: str, say: Callable[[str], None]) -> None:
+        super().__init__(book)
+        self.cache, self.repository, self.say = cache, repository, say
+
+    @property
+    def version(self) -> str:
+        return jars.KAFKA
+
+    @property
+    def folder(self) -> Path:
+        return self.data / "kafka"
+
+    @property
+    def log(self) -> Path:
+        return self.data / "kafka.log"
+
+    @property
+    def logs(self) -> list[Path]:
+        """What Java itself said, and the broker's own log."""
+        return [self.data / "kafka.out", self.log]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect."""
+        return f"{ports.LOOPBACK}:{self.port}"
+
+    @cached_property
+    def node(self) -> Node:
+        """What is run; the first start on a machine downloads the jars here."""
+        found = self.book.load()
+        runtime = java.find()
+        with faults.watching_the_disk(self.cache):
+            self.cache.mkdir(parents=True, exist_ok=True)
+            with exclusive(self.cache / "cache.lock"):
+                classpath = jars.fetch(self.cache, self.repository, self.say)
+        return Node(runtime, classpath, self.mark, self.data, self.port, found.controller_port or 0)
+
+    def prepare(self) -> None:
+        marker = self.folder / VERSION_FILE
+        if self.folder.exists():
+            found = marker.read_text(encoding="utf-8").strip() if marker.exists() else "an unknown version"
+            if found.split(".")[:2] != self.version.split(".")[:2]:
+                raise FarandoleError(
+                    f"{self.folder} was written by Kafka {found}, this is {self.version}: "
+                    "`farandole down --wipe` removes the data, then `farandole up` starts anew",
+                    ExitCode.DATA_VERSION,
+                )
+        node = self.node
+        with faults.watching_the_disk(self.data):
+            if not self.folder.exists():
+                self._format(node)
+            marker.write_text(self.version + "\n", encoding="utf-8")
+
+    def _format(self, node: Node) -> None:
+        """Format beside its place and move it there when it is complete: a killed `up` leaves no half one."""
+        draft = self.folder.with_name("kafka.new")
+        shutil.rmtree(draft, ignore_errors=True)
+        node.configure(draft)
+        with self.logs[0].open("ab") as output:
+            ended = subprocess.run(
+                node.formatting(), env=node.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, timeout=FORMAT_PATIENCE, check=False, start_new_session=True,
+            )
+        if ended.returncode:
+            raise faults.service_failed(self.label, "could not format its data folder", self.logs, self.data)
+        (draft / VERSION_FILE).write_text(self.version + "\n", encoding="utf-8")
+        draft.rename(self.folder)
+
+    def launching(self) -> Launch:
+        node = self.node
+        with faults.watching_the_disk(self.data):
+            node.configure(self.folder)
+        with faults.watching_the_disk(self.cache), exclusive(self.cache / "cache.lock"):
+            archive = training.archive(node, self.cache, self.say)
+        flags = [f"-XX:AOTCache={archive}"] if archive else []
+        return Launch(node.serving(*flags), node.environment, self.data / "kafka.out")
+
+    def answers(self) -> bool:
+        return probe.lives(self.port)
+
+    def ready(self) -> bool:
+        return probe.lives(self.port) and probe.coordinates(self.port)

@@ -1,0 +1,221 @@
+"""The stack of one data folder: up, status, down, and a block in which it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from farandole.errors import FarandoleError
+from farandole.settings import ENDPOINTS_FILE
+from farandole.stack import faults, interrupts, places, ports, process, state, status, watchdog
+from farandole.stack.kafka import Kafka
+from farandole.stack.postgres import Postgres
+from farandole.stack.service import Service
+from farandole.stack.state import Book, Owner, ServiceState
+from farandole.stack.status import Condition, Endpoints, ServiceStatus, Status
+
+
+def _silent(line: str) -> None:
+    """Say nothing."""
+
+
+class Stack:
+    """Kafka and Postgres as daemons whose data lies in one folder; any number of such stacks run side by side.
+
+    `say` is given one line a step. `cache` holds the jars, shared between stacks. Every method may be called from any
+    process: a lock file lets one at a time change the stack.
+    """
+
+    def __init__(
+        self, data: Path, *, say: Callable[[str], None] = _silent, cache: Path | None = None,
+        repository: str | None = None,
+    ) -> None:
+        self.data = data.absolute()
+        self.say = say
+        self.book = Book(self.data)
+        self.kafka = Kafka(self.book, cache or places.cache_folder(), repository or places.repository(), say)
+        self.postgres = Postgres(self.book)
+        self.services: tuple[Service, ...] = (self.kafka, self.postgres)
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Where it serves (or served last)."""
+        return Endpoints(self.kafka.bootstrap_servers, self.postgres.url)
+
+    def up(
+        self, *, kafka_port: int | None = None, postgres_port: int | None = None, owner_pid: int | None = None,
+        wipe_with_owner: bool = False,
+    ) -> Endpoints:
+        """Start what does not run and return once both services answer; safe to call at any time, by several at once.
+
+        A port that is given is used and kept. With `owner_pid` the stack stops when that process dies, whatever kills
+        it (and its data goes then with `wipe_with_owner`); without, a stack that has an owner loses it and stays.
+        Raises FarandoleError, and KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP; whatever it raises, nothing this
+        call started is left running.
+        """
+        with interrupts.raised(), self._changing():
+            self._clear_leftovers()
+            asleep = [one for one in self.services if not self._serves(one, kafka_port, postgres_port)]
+            try:
+                if asleep:
+                    self._plan(kafka_port, postgres_port)
+                    self._start(asleep)
+                self._hand_over(owner_pid, wipe_with_owner)
+            except BaseException:
+                with interrupts.ignored():
+                    self._stop(asleep)
+                raise
+            return self.endpoints
+
+    def down(self, *, wipe: bool = False) -> None:
+        """Stop both services; with `wipe` remove their data, ports and logs too. Nothing happens when they are down."""
+        if not self.data.exists():
+            return
+        with self._changing():
+            self._stop(list(self.services))
+            watchdog.dismiss(self.data)
+            with self.book.edit(stopping=True) as found:
+                found.owner = None
+            if wipe:
+                self._wipe()
+
+    def status(self) -> Status:
+        """How both services are now. Removes the addresses of a stack that is not there any more."""
+        busy = self.book.busy()
+        services = tuple(self._look_at(service, busy) for service in self.services)
+        if all(service.state is Condition.RUNNING for service in services):
+            return Status(services, self.endpoints)
+        if not busy and any(service.state in (Condition.CRASHED, Condition.STOPPED) for service in services):
+            (self.data / ENDPOINTS_FILE).unlink(missing_ok=True)
+        return Status(services, None)
+
+    @contextmanager
+    def running(self, *, wipe: bool = False) -> Iterator[Endpoints]:
+        """A block in which the stack runs.
+
+        If it was started here it stops at the end, or when this process is killed; with `wipe` its folder goes too.
+        """
+        found = self.status()
+        if found.running and found.endpoints:
+            yield found.endpoints
+            return
+        endpoints = self.up(owner_pid=os.getpid(), wipe_with_owner=wipe)
+        try:
+            yield endpoints
+        finally:
+            with interrupts.ignored():
+                owner = self.book.load().owner
+                if owner and owner.pid == os.getpid():  # else somebody's `up` made it their own meanwhile
+                    self.down(wipe=wipe)
+                    if wipe:
+                        shutil.rmtree(self.data, ignore_errors=True)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with faults.watching_the_disk(self.data):
+            self.data.mkdir(parents=True, exist_ok=True)
+            with self.book.locked(lambda: self.say("another command is at work on this stack; waiting for it")):
+                yield
+
+    def _clear_leftovers(self) -> None:
+        """Undo an `up` that was killed half way: we hold the lock, so nobody is at work on it."""
+        if self.book.load().starting:
+            self.say("an earlier start was cut short; cleaning up")
+            self._stop(list(self.services))
+
+    def _serves(self, service: Service, kafka_port: int | None, postgres_port: int | None) -> bool:
+        asked = {"kafka": kafka_port, "postgres": postgres_port}[service.name]
+        return service.running() is not None and asked in (None, service.port) and service.answers()
+
+    def _plan(self, kafka_port: int | None, postgres_port: int | None) -> None:
+        """Choose what is not chosen yet, and keep it."""
+        (self.data / ".gitignore").write_text("*\n", encoding="utf-8")
+        with self.book.edit() as found:
+            found.starting = True
+            taken = found.ports
+            for service, asked in ((self.kafka, kafka_port), (self.postgres, postgres_port)):
+                known: ServiceState | None = getattr(found, service.name)
+                port = asked or (known.port if known else ports.choose(taken))
+                running = (known.pid, known.started) if known else ()
+                setattr(found, service.name, ServiceState(port, service.version, *running))
+                taken.add(port)
+            found.controller_port = found.controller_port or ports.choose(taken)
+
+    def _start(self, asleep: list[Service]) -> None:
+        faults.require_extras()
+        faults.require_space(self.data)
+        for service in asleep:
+            process.kill(service.mark)  # one that lives and does not answer
+            ports.require(service.port, service.label, service.option)
+        if self.kafka in asleep:
+            ports.require(self.book.load().controller_port or 0, "Kafka's controller", "--wipe")
+        for service in asleep:
+            service.prepare()
+        for service in asleep:
+            self.say(f"starting {service.label} {service.version} on {ports.LOOPBACK}:{service.port}")
+            service.launch()
+        for service in asleep:
+            service.await_ready()
+
+    def _hand_over(self, owner_pid: int | None, wipe: bool) -> None:
+        """Write the addresses down, and who the stack must not outlive."""
+        watchdog.dismiss(self.data)
+        started = process.start_time(owner_pid) if owner_pid else None
+        if owner_pid and started is None:
+            raise FarandoleError(f"the process {owner_pid}, which the stack is to end with, does not exist")
+        with self.book.edit() as found:
+            found.owner = Owner(owner_pid, started, wipe) if owner_pid and started else None
+        if owner_pid:
+            watchdog.post(self.data, owner_pid)
+        self.write_endpoints()
+        with self.book.edit() as found:
+            found.starting = False
+
+    def write_endpoints(self) -> None:
+        """Tell every other command where the stack is."""
+        state.write(self.data / ENDPOINTS_FILE, json.dumps(asdict(self.endpoints), indent=2) + "\n")
+
+    def _stop(self, services: list[Service]) -> None:
+        if services:
+            (self.data / ENDPOINTS_FILE).unlink(missing_ok=True)
+        for service in services:
+            if process.find(service.mark):
+                self.say(f"stopping {service.label}")
+            service.stop()
+        with self.book.edit(stopping=True) as found:
+            found.starting = False
+
+    def _wipe(self) -> None:
+        """Remove everything but the lock, which is still held."""
+        self.postgres.wipe()
+        for entry in self.data.iterdir():
+            if entry.name == "stack.lock":
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def _look_at(self, service: Service, busy: bool) -> ServiceStatus:
+        known: ServiceState | None = getattr(self.book.load(), service.name)
+        running = service.running()
+        if running:
+            condition = Condition.RUNNING if service.answers() else Condition.STARTING if busy else Condition.SILENT
+        else:
+            condition = Condition.CRASHED if known and known.pid and not busy else Condition.STOPPED
+        return ServiceStatus(
+            name=service.name,
+            state=condition,
+            pid=running.pid if running else None,
+            port=known.port if known else None,
+            version=known.version if known else service.version,
+            data_bytes=status.size_of(service.folder.resolve()),
+            memory_bytes=process.resident(running.pid) if running else 0,
+            since=running.started if running else None,
+            log=str(service.log),
+        )

@@ -1,0 +1,40 @@
+"""Run an agent's handler on one event without Kafka, as the worker would run it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from farandole import ids
+from farandole.agent import Agent
+from farandole.envelope import Emitter, Envelope, begin
+from farandole.errors import ConfigurationError
+from farandole.event import Event
+from farandole.handling import Handling
+from farandole.outcome import Outcome
+
+
+async def deliver(
+    agent: Agent, payload: Event, *, answers: Mapping[type[Any], Any] | None = None, resource: Any = None,
+    envelope: Envelope | None = None, flow: str = "jobs",
+) -> Outcome:
+    """How `agent` ends with `payload`: `Emitted`, `Failed` or `DeadLettered`; attempts run without their backoff.
+
+    Args:
+        answers: by output class, what `ctx.ask` is answered; without one the agent's own rules answer.
+        resource: stands for what the agent's `resource=` would open.
+    """
+    wiring = agent.wiring(flow)
+    if type(payload) not in wiring.handler.reads:
+        raise ConfigurationError(f"agent {agent.name} does not read {type(payload).__name__}")
+    name = next(name for name, contract in wiring.reads.items() if contract.event is type(payload))
+    envelope = envelope or Envelope(begin(ids.new_trace_id(), Emitter("test"), name))
+    with ThreadPoolExecutor(1) as executor:
+        handling = Handling(wiring, resource, answers, executor, sleep=_at_once, outage_seconds=0)
+        return await handling.run(payload, envelope)
+
+
+async def _at_once(_seconds: float) -> None:
+    await asyncio.sleep(0)

@@ -1,0 +1,97 @@
+"""Running agents: one worker an agent, all in one process, until a signal or a failure ends them together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Sequence
+
+from farandole import kafka, schemas, topics
+from farandole.agent import Agent, Wiring
+from farandole.errors import ConfigurationError, ExitCode, FarandoleError
+from farandole.migrate import migrate
+from farandole.settings import Settings
+from farandole.worker.worker import Worker
+
+log = logging.getLogger("farandole.worker")
+
+
+async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
+    """Run `agents` until SIGTERM or SIGINT, then drain; a second signal leaves at once.
+
+    Raises the first failure of any of them (Stopped, Unreachable, ConfigurationError); the others drain first.
+    """
+    wirings = [agent.wiring(settings.flow) for agent in agents]
+    names = [agent.name for agent in agents]
+    if len(set(names)) != len(names):
+        raise ConfigurationError(f"two agents have the same name, among {', '.join(names)}; a name is a consumer group")
+    await asyncio.to_thread(prepare, settings, wirings)
+    stop = asyncio.Event()
+    _on_signals(stop)
+    failures: list[BaseException] = []
+
+    async def run(wiring: Wiring) -> None:
+        try:
+            await Worker(settings, wiring, stop).run()
+        except Exception as failure:  # noqa: BLE001  kept and raised below, when the others have drained
+            failures.append(failure)
+            log.error("stopped agent=%s: %s", wiring.agent.name, failure, exc_info=not isinstance(failure, FarandoleError))
+            stop.set()
+
+    await asyncio.gather(*(run(wiring) for wiring in wirings))
+    if failures:
+        raise _first(failures)
+
+
+def prepare(settings: Settings, wirings: Sequence[Wiring]) -> None:
+    """Print the wiring; check broker, database, topics and schemas, so that what is wrong is said before the first poll."""
+    for wiring in wirings:
+        log.info("%s", describe(settings, wiring))
+    kafka.check_broker(settings)
+    migrate(settings)
+    wanted = topics.of_agents(settings, [wiring.agent for wiring in wirings])
+    rows = topics.ensure(settings, wanted) if settings.create_topics else topics.compare(settings, wanted)
+    missing = [row.topic for row in rows if row.status == "missing"]
+    if missing:
+        raise FarandoleError(f"topics are missing: {', '.join(missing)}; create them with `farandole topics`", ExitCode.NOT_FOUND)
+    for row in rows:
+        if row.status == "drift":
+            log.warning("topic_drift %s: %s is %s, declared %s", row.topic, row.setting, row.found, row.declared)
+    schemas.publish(settings, {contract.event for wiring in wirings for contract in wiring.contracts})
+
+
+def describe(settings: Settings, wiring: Wiring) -> str:
+    """One line: agent, group, what it reads and emits, and where its handler is."""
+    reads = ", ".join(wiring.reads)
+    emits = ", ".join(contract.writer.name for event, contract in wiring.emits.items() if event in wiring.handler.emits) or "nothing"
+    handler = wiring.handler
+    kind = "async" if handler.is_async else "inline" if wiring.agent.inline else "threads"
+    code = handler.function.__code__
+    return (
+        f"wiring agent={wiring.agent.name} group={settings.group(wiring.agent.name)} topic={settings.topic(wiring.topic)} "
+        f"reads={reads} emits={emits} handler={os.path.basename(code.co_filename)}:{code.co_firstlineno} kind={kind} "
+        f"concurrency={wiring.agent.concurrency} timeout={wiring.agent.timeout:g}s attempts={wiring.agent.attempts}"
+    )
+
+
+def _on_signals(stop: asyncio.Event) -> None:
+    def asked() -> None:
+        if stop.is_set():
+            log.warning("second signal: leaving at once; what was not committed is read again")
+            os._exit(ExitCode.INTERRUPTED)
+        log.info("draining: no new records; a second signal leaves at once")
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked)
+
+
+def _first(failures: list[BaseException]) -> BaseException:
+    """The failure itself, out of the group that a task group wraps around it."""
+    failure = failures[0]
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure

@@ -1,0 +1,67 @@
+"""Records to payloads, as one agent reads them: what is no event is poison, what it does not read is passed over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from farandole import codec, records
+from farandole.agent import Wiring
+from farandole.errors import Poison, Stopped, Unreachable
+from farandole.outcome import DeadLettered, Skipped
+from farandole.schema_log import SchemaLog
+from farandole.settings import Settings
+from farandole.worker.batch import Batch, Item
+
+log = logging.getLogger("farandole.decoding")
+
+
+class Decoding:
+    """Decodes a batch; looks unknown schemas up in the schema topic, off the event loop."""
+
+    def __init__(self, settings: Settings, wiring: Wiring, schemas: SchemaLog) -> None:
+        self._settings = settings
+        self._wiring = wiring
+        self._schemas = schemas
+        for contract in wiring.contracts:
+            schemas.add(contract.writer)
+
+    async def decode(self, batch: Batch) -> None:
+        """Set contract, fields and payload of each item, or the outcome of one that is not to be handled."""
+        await self._learn(batch)
+        for item in batch.items:
+            try:
+                self._decode(item)
+            except Poison as poison:
+                item.outcome = DeadLettered(poison.cause, str(poison))
+
+    def _decode(self, item: Item) -> None:
+        written = records.writer_of(item.record, self._schemas)
+        contract = self._wiring.reads.get(written.name)
+        if contract is None:
+            item.outcome = Skipped("not_read")
+            return
+        item.contract = contract
+        item.fields = records.decode(item.record, written, self._settings, contract.writer).fields
+        item.payload = contract.read(item.fields)
+
+    async def _learn(self, batch: Batch) -> None:
+        """Make the schemas of the batch known before it is read. An outage of the schema topic is waited out."""
+        began = time.monotonic()
+        for item in batch.items:
+            value = item.record.value
+            if not value or value[:2] != codec.MARKER or self._schemas.knows(value[2:10]):
+                continue
+            while True:
+                try:
+                    await asyncio.to_thread(self._schemas.writer, value[2:10])
+                except Poison:
+                    break  # read to its end: `decode` says so for each record
+                except Unreachable as failure:
+                    if time.monotonic() - began > self._settings.outage_seconds:
+                        raise Stopped(f"agent {self._wiring.agent.name}: {failure}") from failure
+                    log.warning("outage agent=%s: %s", self._wiring.agent.name, failure)
+                    await asyncio.sleep(0.5)
+                else:
+                    break

@@ -1,0 +1,113 @@
+"""The worker's session in Postgres: its slot (an advisory lock) and its claims. Blocking; runs on the settling thread."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from farandole import postgres
+from farandole.errors import Stopped
+from farandole.outcome import Skipped
+from farandole.settings import Settings
+from farandole.worker.batch import Item
+
+log = logging.getLogger("farandole.ledger")
+
+T = TypeVar("T")
+
+#: More workers of one agent than partitions of its topic have nothing to do; this is far above both.
+MAX_SLOTS = 256
+
+_SQL = Path(__file__).parent / "sql"
+_CLAIM = (_SQL / "claim.sql").read_text(encoding="utf-8")
+_CLAIMED = (_SQL / "claimed.sql").read_text(encoding="utf-8")
+
+
+class Ledger:
+    """Holds the slot as long as its connection lives: a killed worker's slot is free at once."""
+
+    def __init__(self, settings: Settings, agent: str) -> None:
+        self._settings = settings
+        self._agent = agent
+        self._connection: postgres.Connection[Any] | None = None
+        self.slot = -1
+
+    def open(self) -> int:
+        """Take the lowest free slot; it names the transactional id and the group instance, so that a restart ends what
+        its predecessor left open."""
+        connection = self._connect()
+        for slot in range(MAX_SLOTS):
+            if self._lock(connection, slot):
+                self._connection, self.slot = connection, slot
+                return slot
+        connection.close()
+        raise Stopped(f"agent {self._agent}: all {MAX_SLOTS} slots are taken")
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+
+    def claim(self, items: list[Item]) -> None:
+        """Claim the events of `items` by their ids; those claimed from other records are marked duplicates.
+
+        One statement a batch. The same coordinates again are a redelivery and go on. Losing claims would be harmless: the
+        ids of outputs are derived, so a doubled handling emits the same facts.
+        """
+        if items:
+            self._sitting_out_outages(lambda connection: self._claim(connection, items))
+
+    def _claim(self, connection: postgres.Connection[Any], items: list[Item]) -> None:
+        rows: list[tuple[str, int, str, int, int]] = []
+        for item in items:
+            assert item.fields is not None
+            record = item.record
+            topic = self._settings.bare(record.topic)
+            rows.append((item.fields["event_id"], item.fields["run"], topic, record.partition, record.offset))
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, *columns])}
+        rest = [(item, row) for item, row in zip(items, rows, strict=True) if row[2:] not in mine]
+        if not rest:
+            return
+        columns = [list(column) for column in zip(*(row for _, row in rest), strict=True)]
+        redelivered = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIMED, [*columns, self._agent])}
+        for item, row in rest:
+            if row[2:] not in redelivered:
+                item.outcome = Skipped("duplicate")
+
+    def _connect(self) -> postgres.Connection[Any]:
+        connection = postgres.connect(self._settings, application=f"farandole {self._agent}")
+        connection.execute("SET synchronous_commit = off")  # a claim lost in a crash of the database costs nothing
+        return connection
+
+    def _lock(self, connection: postgres.Connection[Any], slot: int) -> bool:
+        number = postgres.lock_number("slot", self._settings.group(self._agent), str(slot))
+        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (number,)).fetchone()
+        return bool(row and row[0])
+
+    def _sitting_out_outages(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
+        """Run `work`, again and again while the database is away; the connection is made anew, the slot taken again."""
+        began = time.monotonic()
+        while True:
+            try:
+                return work(self._alive())
+            except postgres.OUTAGES as failure:
+                if not postgres.is_outage(failure):
+                    raise
+                lasted = time.monotonic() - began
+                if lasted > self._settings.outage_seconds:
+                    raise Stopped(f"agent {self._agent}: Postgres is away for {lasted:.0f} s: {failure}") from failure
+                log.warning("outage agent=%s postgres since=%.0fs: %s", self._agent, lasted, failure)
+                time.sleep(random.uniform(0.2, 0.6))
+
+    def _alive(self) -> postgres.Connection[Any]:
+        if self._connection is None or self._connection.broken or self._connection.closed:
+            connection = self._connect()
+            if not self._lock(connection, self.slot):
+                connection.close()
+                raise Stopped(f"agent {self._agent}: slot {self.slot} was taken by another worker while the database was away")
+            self._connection = connection
+        return self._connection

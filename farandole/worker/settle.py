@@ -1,0 +1,130 @@
+"""The one place that settles: outputs, dead letters and offsets in one Kafka transaction, and what to do when it fails."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from farandole import kafka
+from farandole.errors import Stopped
+from farandole.kafka import KafkaError, KafkaException, TopicPartition
+from farandole.settings import Settings
+from farandole.worker.batch import Batch, Plan
+from farandole.worker.intake import Intake
+from farandole.worker.outputs import Output, Outputs
+
+log = logging.getLogger("farandole.settle")
+
+T = TypeVar("T")
+
+#: A transaction the broker says no to (not: is away for) is tried this often; one oversized record costs two tries.
+MAX_TRIES = 5
+
+#: Seconds. One call to the broker; a commit that takes longer is asked for again, never given up.
+_CALL = 10.0
+
+
+class Settlement:
+    """Blocking; runs on the worker's settling thread. One producer, one transaction at a time."""
+
+    def __init__(self, settings: Settings, intake: Intake, outputs: Outputs, group: str, slot: int) -> None:
+        self._settings = settings
+        self._group = group
+        self._intake = intake
+        self._outputs = outputs
+        self._transactional_id = f"{group}.{slot}"
+        self._producer: kafka.Producer | None = None
+
+    def open(self) -> None:
+        """Take over the transactional id: ends what a killed predecessor left open, and fences one that still lives."""
+        producer = kafka.producer(self._settings, self._transactional_id)
+        self._persist(lambda: producer.init_transactions(_CALL))
+        self._producer = producer
+
+    def settle(self, batch: Batch) -> Plan | None:
+        """Make what is finished of `batch` durable, all of it or nothing. Returns what was committed, None if nothing is
+        held any more. Raises Stopped when the broker keeps saying no, or is away for too long."""
+        produced = {id(item): self._outputs.of(item) for item in batch.finished()[0]}
+        for _ in range(MAX_TRIES):
+            plan = self._intake.plan(batch)
+            if plan is None:
+                return None
+            outputs = [output for item in plan.items for output in produced[id(item)]]
+            try:
+                self._transaction(plan, outputs)
+            except KafkaException as failure:
+                if not self._recover(failure, plan):
+                    continue
+            self._intake.committed(plan)
+            return plan
+        raise Stopped(f"{self._transactional_id}: the broker refused this commit {MAX_TRIES} times; see the log for its words")
+
+    def _transaction(self, plan: Plan, outputs: list[Output]) -> None:
+        """Write first, commit last. A crash before the last line leaves nothing behind that a reader sees."""
+        producer = self._ready()
+        producer.begin_transaction()
+        for output in outputs:
+            _produce(producer, output)
+        ends = [TopicPartition(held.topic, held.partition, end) for held, end in plan.ends.items()]
+        producer.send_offsets_to_transaction(ends, plan.metadata, _CALL)
+        self._persist(lambda: producer.commit_transaction(_CALL))
+
+    def _recover(self, failure: KafkaException, plan: Plan) -> bool:
+        """After a commit that failed: True when it turns out to have been made, False when it must be tried again."""
+        error = kafka.error_of(failure)
+        log.warning("commit_failed %s: %s %s", self._transactional_id, error.name(), error.str())
+        if error.fatal():
+            return self._start_over(plan)
+        if self._producer and error.txn_requires_abort():
+            self._persist(self._producer.abort_transaction)
+            self._intake.refresh()
+            return False
+        if error.code() in _NOT_OURS or error.retriable() or kafka.is_outage(failure):
+            return self._start_over(plan)
+        raise Stopped(f"{self._transactional_id}: commit failed: {error.name()} {error.str()}") from failure
+
+    def _start_over(self, plan: Plan) -> bool:
+        """A new producer: taking the id over settles the old transaction one way or the other, the group's positions then
+        tell which."""
+        self._producer = None
+        self.open()
+        places = [(held.topic, held.partition) for held in plan.ends]
+        found = self._persist(lambda: kafka.committed(self._settings, self._group, places))
+        self._intake.refresh()
+        return all(found[(held.topic, held.partition)] >= end for held, end in plan.ends.items())
+
+    def _ready(self) -> kafka.Producer:
+        if self._producer is None:
+            self.open()
+        assert self._producer is not None
+        return self._producer
+
+    def _persist(self, call: Callable[[], T]) -> T:
+        """Ask again while the broker is away: until the outcome is known nothing else is allowed."""
+        began = time.monotonic()
+        while True:
+            try:
+                return call()
+            except KafkaException as failure:
+                error = kafka.error_of(failure)
+                lasted = time.monotonic() - began
+                if error.fatal() or error.txn_requires_abort() or not (error.retriable() or kafka.is_outage(failure)):
+                    raise
+                if lasted > self._settings.outage_seconds:
+                    raise Stopped(f"{self._transactional_id}: the broker is away for {lasted:.0f} s: {error.str()}") from failure
+                log.warning("outage %s broker since=%.0fs: %s", self._transactional_id, lasted, error.str())
+                time.sleep(0.2)
+
+
+#: The group has moved on: its partitions may be ours still, under another generation.
+_NOT_OURS = {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.FENCED_INSTANCE_ID}
+
+
+def _produce(producer: kafka.Producer, output: Output) -> None:
+    while True:
+        try:
+            return producer.produce(output.topic, value=output.value, key=output.key, headers=output.headers)  # type: ignore[arg-type]
+        except BufferError:  # the client's queue is full: let it send
+            producer.poll(0.05)

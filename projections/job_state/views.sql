@@ -1,0 +1,34 @@
+-- job_state: where each job is, and what each stage said last (`data`, gathered only when it is selected).
+CREATE OR REPLACE VIEW job_state AS
+SELECT job.trace_id, job.tenant, job.stage,
+       CASE WHEN job.outcome IS NOT NULL THEN job.outcome
+            WHEN job.blocked_run >= job.run THEN 'blocked'
+            ELSE 'running' END AS status,
+       (SELECT jsonb_object_agg(stage, body ORDER BY run, (outcome IN ('done', 'failed')) IS TRUE, hop, occurred_at, event_id)
+        FROM event_log
+        WHERE event_log.trace_id = job.trace_id AND stage IS NOT NULL) AS data,   -- the last of a stage stays
+       job.attempts, job.run, job.hop, job.events, job.dead_letters,
+       (SELECT count(*) FROM conflict WHERE conflict.trace_id = job.trace_id) AS conflicts,
+       (SELECT count(*) FROM parked WHERE parked.trace_id = job.trace_id) AS parked,
+       job.created_at, job.updated_at
+FROM job;
+
+-- journey: one row an event, causes before their effects. `took` is waiting and working, since the cause happened.
+CREATE OR REPLACE VIEW journey AS
+SELECT event.trace_id, event.hop, event.type, event.stage, event.outcome, event.body,
+       event.occurred_at,
+       event.occurred_at - cause.occurred_at AS took,
+       event.occurred_at - job.created_at AS since_start,
+       event.emitted_by, event.run, event.attempt, event.part, event.parts,
+       event.event_id, event.causation_id, event.topic, event.partition, event."offset", event.logged_at, event.sanitised
+FROM event_log AS event
+JOIN job USING (trace_id)
+LEFT JOIN event_log AS cause ON cause.event_id = event.causation_id
+ORDER BY event.hop, event.occurred_at, event.event_id;
+
+-- stuck_jobs: not ended, and either a person is needed or nothing happened for five minutes; the oldest first.
+CREATE OR REPLACE VIEW stuck_jobs AS
+SELECT trace_id, tenant, stage, status, date_trunc('second', now() - updated_at) AS idle, attempts, dead_letters, updated_at
+FROM job_state
+WHERE status = 'blocked' OR (status = 'running' AND updated_at < now() - interval '5 minutes')
+ORDER BY updated_at;
