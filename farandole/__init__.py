@@ -35,8 +35,24 @@ _HOMES = {
 }
 
 __all__ = [
-    "OFFLINE_RULES", "Agent", "BlockingContext", "Client", "Context", "DeadLettered", "Emitted", "Envelope", "Event", "Fail",
-    "Failed", "FarandoleError", "Reject", "Retry", "Submission", "WaitTimeout", "load_agent", "personal",
+    "OFFLINE_RULES",
+    "Agent",
+    "BlockingContext",
+    "Client",
+    "Context",
+    "DeadLettered",
+    "Emitted",
+    "Envelope",
+    "Event",
+    "Fail",
+    "Failed",
+    "FarandoleError",
+    "Reject",
+    "Retry",
+    "Submission",
+    "WaitTimeout",
+    "load_agent",
+    "personal",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Child processes that run farandole commands: started, listened to, stopped together, and gone when their parent is."""
+"""Child processes that run farandole commands: started, heard, stopped together, gone when their parent is."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ Sink = Callable[[str, str], None]
 
 
 class Children:
-    """Named child processes. Leaving the block stops all of them; if this process is killed, their stdin ends and they drain.
+    """Named child processes. Leaving the block stops them; if this process is killed, their stdin ends and they drain.
 
     `sink(name, line)` is given each line they print; without it they print where this process does.
     """
 
-    def __init__(self, sink: Sink | None = None, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, sink: Sink | None = None, cwd: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._sink = sink
         self._cwd = cwd
         self._environment = {**os.environ, **environment} if environment else None
@@ -39,7 +41,9 @@ class Children:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     @property
@@ -50,8 +54,13 @@ class Children:
         """Run `farandole <arguments> --leash`. Its own session, so that a Ctrl-C reaches it once: from here."""
         output = subprocess.PIPE if self._sink else None
         child = subprocess.Popen(
-            [sys.executable, "-u", "-m", "farandole", *arguments, "--leash"], cwd=self._cwd, env=self._environment,
-            stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT if self._sink else None, start_new_session=True,
+            [sys.executable, "-u", "-m", "farandole", *arguments, "--leash"],
+            cwd=self._cwd,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT if self._sink else None,
+            start_new_session=True,
         )
         self._running[name] = child
         if self._sink:
@@ -125,7 +134,9 @@ def run_several(arguments: Sequence[str], processes: int) -> int:
 def received() -> Iterator[queue.SimpleQueue[int]]:
     """Collect SIGINT and SIGTERM instead of being interrupted by them."""
     found: queue.SimpleQueue[int] = queue.SimpleQueue()
-    before = {number: signal.signal(number, lambda number, _: found.put(number)) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, lambda number, _: found.put(number)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield found
     finally:

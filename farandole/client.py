@@ -86,7 +86,9 @@ class Client:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -106,7 +108,7 @@ class Client:
         Args:
             payload: the first event, usually of the type declared with `ingest=True`.
             key: names the job in the user's words (an order number): submitting it twice is one job.
-            at: a time that belongs to the key (when the mail came), with a time zone; give the same each time, or never.
+            at: a time that belongs to the key (when the mail came), with its zone; give the same each time, or never.
             tenant: whose job it is; part of what the key means.
 
         Raises Unreachable when the broker does not answer, ConfigurationError when the payload does not fit its schema.
@@ -178,7 +180,11 @@ class Client:
                 return job
             if time.monotonic() >= deadline:
                 goal = f"reach {stage!r}" if stage else "end"
-                seen = f"last seen in stage {job.stage!r}, {job.status}" if job else "the projection does not know it (is a projector running?)"
+                seen = (
+                    f"last seen in stage {job.stage!r}, {job.status}"
+                    if job
+                    else "the projection does not know it (is a projector running?)"
+                )
                 raise WaitTimeout(f"job {trace_id} did not {goal} within {timeout:g} s: {seen}", job)
             await asyncio.sleep(min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(pause * 1.5, LAST_LOOK)

@@ -19,7 +19,7 @@ RUNTIME_EVENTS: tuple[type[Event], ...] = (JobFailed, JobDeadLettered)
 
 
 def event_classes(project: Project) -> list[type[Event]]:
-    """The event classes of `schemas/*.py`, in the order they are written, files by name. Runtime events are not among them."""
+    """The event classes of `schemas/*.py`, in the order they are written, files by name; not the runtime's."""
     project.activate()
     found: dict[str, type[Event]] = {event.__name__: event for event in RUNTIME_EVENTS}
     for path in sorted(project.schemas.glob("*.py")):
@@ -28,7 +28,9 @@ def event_classes(project: Project) -> list[type[Event]]:
             if not _is_own_event(event, module):
                 continue
             if event.__name__ in found:
-                raise ConfigurationError(f"{path}: a second event class is called {event.__name__}; names are unique in a flow")
+                raise ConfigurationError(
+                    f"{path}: a second event class is called {event.__name__}; names are unique in a flow"
+                )
             found[event.__name__] = event
     return [event for event in found.values() if event not in RUNTIME_EVENTS]
 
@@ -39,14 +41,16 @@ def agent_files(project: Project) -> list[Path]:
 
 
 def load_agents(paths: Iterable[str | Path]) -> dict[Path, Agent]:
-    """The agent in each file. Raises ConfigurationError naming the file and line when one does not load or two share a name."""
+    """The agent in each file. Raises ConfigurationError naming file and line of one that does not load."""
     agents: dict[Path, Agent] = {}
     for path in map(Path, paths):
         with _naming(path):
             agent = load_agent(path)
         twin = next((other for other, known in agents.items() if known.name == agent.name), None)
         if twin:
-            raise ConfigurationError(f"{path}: agent {agent.name!r} is also in {twin}; an agent's name is its consumer group")
+            raise ConfigurationError(
+                f"{path}: agent {agent.name!r} is also in {twin}; an agent's name is its consumer group"
+            )
         agents[path] = agent
     return agents
 
@@ -60,11 +64,18 @@ def ingest_event(project: Project, name: str | None = None) -> type[Event]:
     known = ", ".join(event.__name__ for event in events) or "none"
     if name:
         raise ConfigurationError(f"no event class {name!r} in {project.schemas}; there is: {known}")
-    raise ConfigurationError(f"{len(chosen)} event classes with ingest=True in {project.schemas}; name one with --type (there is: {known})")
+    raise ConfigurationError(
+        f"{len(chosen)} event classes with ingest=True in {project.schemas}; name one with --type (there is: {known})"
+    )
 
 
 def _is_own_event(value: object, module: ModuleType) -> bool:
-    return isinstance(value, type) and issubclass(value, Event) and value is not Event and value.__module__ == module.__name__
+    return (
+        isinstance(value, type)
+        and issubclass(value, Event)
+        and value is not Event
+        and value.__module__ == module.__name__
+    )
 
 
 def _import(path: Path) -> ModuleType:
@@ -92,6 +103,10 @@ class _naming:  # noqa: N801  reads as a word at the `with`
             return
         if isinstance(error, SyntaxError):
             raise ConfigurationError(f"{error.filename or self.path}:{error.lineno}: {error.msg}") from error
-        own = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).resolve() == self.path.resolve()]
+        own = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).resolve() == self.path.resolve()
+        ]
         line = f":{own[-1].lineno}" if own else ""
         raise ConfigurationError(f"{self.path}{line}: {type(error).__name__}: {error}") from error

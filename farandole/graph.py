@@ -1,4 +1,4 @@
-"""The choreography as a graph, read from the agents' annotations: who emits what, who reads it, and what cannot work."""
+"""The choreography as a graph, read from annotations: who emits what, who reads it, and what cannot work."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def build(agents: Mapping[Path, Agent], events: Iterable[type[Event]], flow: str
     for path, agent in agents.items():
         wiring = agent.wiring(flow)
         known += [*wiring.handler.reads, *wiring.handler.emits]
-        reads, emits = (tuple(event.__name__ for event in kinds) for kinds in (wiring.handler.reads, wiring.handler.emits))
+        reads, emits = (
+            tuple(event.__name__ for event in kinds) for kinds in (wiring.handler.reads, wiring.handler.emits)
+        )
         nodes.append(Node(agent.name, str(path), wiring.topic, reads, emits))
     places: dict[str, set[str]] = {}
     for event in known:
@@ -71,10 +73,10 @@ def mermaid(graph: Graph) -> str:
     used |= {graph.topics[name] for name in graph.ingest}
     lines += [f'  {_id("t", topic)}[/"{topic}"/]' for topic in sorted(used)]
     lines += [f'  {_id("a", node.name)}(["{node.name}"])' for node in graph.nodes]
-    lines += [f'  users((users)) -- {name} --> {_id("t", graph.topics[name])}' for name in graph.ingest]
+    lines += [f"  users((users)) -- {name} --> {_id('t', graph.topics[name])}" for name in graph.ingest]
     for node in graph.nodes:
-        lines.append(f'  {_id("t", node.topic)} -- {" / ".join(node.reads)} --> {_id("a", node.name)}')
-        lines += [f'  {_id("a", node.name)} -- {name} --> {_id("t", graph.topics[name])}' for name in node.emits]
+        lines.append(f"  {_id('t', node.topic)} -- {' / '.join(node.reads)} --> {_id('a', node.name)}")
+        lines += [f"  {_id('a', node.name)} -- {name} --> {_id('t', graph.topics[name])}" for name in node.emits]
     return "\n".join(lines)
 
 
@@ -85,24 +87,27 @@ def _id(kind: str, name: str) -> str:
 def _two_topics(places: Mapping[str, set[str]]) -> list[str]:
     return [
         f"event type {name} lies on {len(topics)} topics: {', '.join(sorted(topics))}; a type has one topic"
-        for name, topics in places.items() if len(topics) > 1
+        for name, topics in places.items()
+        if len(topics) > 1
     ]
 
 
 def _nobody_emits(nodes: Iterable[Node], ingest: Iterable[str]) -> list[str]:
     """Every agent may emit the runtime's events; users emit the ingest types."""
-    emitted = {name for node in nodes for name in node.emits} | set(ingest) | {event.__name__ for event in RUNTIME_EVENTS}
+    emitted = (
+        {name for node in nodes for name in node.emits} | set(ingest) | {event.__name__ for event in RUNTIME_EVENTS}
+    )
     return [
-        f"agent {node.name} ({node.file}) reads {name} from {node.topic}, which no agent emits and which is no ingest type"
-        for node in nodes for name in node.reads if name not in emitted
+        f"agent {node.name} ({node.file}) reads {name} from {node.topic}, which no agent emits and users do not submit"
+        for node in nodes
+        for name in node.reads
+        if name not in emitted
     ]
 
 
 def _cycle(nodes: Iterable[Node]) -> list[str]:
     """Declared emissions only: that any agent may fail or dead-letter is no loop."""
-    before = {
-        node.name: {other.name for other in nodes if set(other.emits) & set(node.reads)} for node in nodes
-    }
+    before = {node.name: {other.name for other in nodes if set(other.emits) & set(node.reads)} for node in nodes}
     try:
         TopologicalSorter(before).prepare()
     except CycleError as error:

@@ -7,7 +7,6 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from farandole.envelope import Envelope
 from farandole.errors import Fail, Poison, Reject, Retry, Stopped, Unreachable
 from farandole.event import Event
 from farandole.outcome import DeadLettered, Emitted, Failed, Outcome
+from farandole.threads import in_thread
 
 log = logging.getLogger("farandole.handling")
 
@@ -41,7 +41,6 @@ class Handling:
     wiring: Wiring
     resource: Any = None
     answers: Mapping[type[Any], Any] | None = None
-    executor: Executor | None = None
     sleep: Sleep = asyncio.sleep
     outage_seconds: float = 300.0
 
@@ -79,8 +78,7 @@ class Handling:
         call = self.plain_call(payload, envelope, attempt)
         if agent.inline:
             return call()
-        running = asyncio.get_running_loop().run_in_executor(self.executor, call)
-        return await asyncio.wait_for(running, agent.timeout)
+        return await asyncio.wait_for(in_thread(call, f"handle-{agent.name}"), agent.timeout)
 
     def plain_call(self, payload: Event, envelope: Envelope, attempt: int) -> Callable[[], Any]:
         """The call of a plain handler, with its blocking context."""

@@ -19,7 +19,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]
 
 from farandole.errors import Unreachable
 from farandole.settings import Settings
@@ -141,6 +141,16 @@ def committed(settings: Settings, group: str, places: list[tuple[str, int]]) -> 
     return {(place.topic, place.partition): place.offset for place in future.result().topic_partitions}
 
 
+def broker_setting(settings: Settings, name: str) -> str | None:
+    """What one broker of the cluster says of one of its settings; None when it does not tell."""
+    client = admin(settings)
+    node = next(iter(client.list_topics(timeout=ANSWER).brokers))
+    for future in client.describe_configs([ConfigResource(ConfigResource.Type.BROKER, str(node))], request_timeout=ANSWER).values():
+        entry = future.result().get(name)
+        return str(entry.value) if entry else None
+    return None
+
+
 def topic_ids(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
     """The broker's id of each topic: a deleted and recreated topic has another, which offsets alone do not show."""
     from confluent_kafka import TopicCollection
@@ -153,6 +163,6 @@ def topic_ids(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
 
 __all__ = [
     "ANSWER", "MAX_DEAD_LETTER_BYTES", "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "AdminClient", "ConfigResource", "Consumer", "Headers", "KafkaError",
-    "KafkaException", "Message", "NewTopic", "Producer", "Record", "TopicPartition", "admin", "check_broker", "consumer", "error_of",
+    "KafkaException", "Message", "NewTopic", "Producer", "Record", "TopicPartition", "admin", "broker_setting", "check_broker", "consumer", "error_of",
     "is_outage", "producer", "record_of", "topic_ids", "unreachable",
 ]

@@ -1,4 +1,4 @@
-"""How the long-running processes log: one line an entry on stderr, for people or, with FARANDOLE_LOG_JSON, for programs."""
+"""How the long-running processes log: a line an entry on stderr, for people or (FARANDOLE_LOG_JSON) for programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class JsonLines(logging.Formatter):
         """The object as text."""
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
         }
         if record.exc_info:
             entry["error"] = self.formatException(record.exc_info)

@@ -1,4 +1,4 @@
-"""Where each setting's value comes from; for people who wonder why it is what it is. Secrets do not leave this module."""
+"""Where each setting's value comes from; for those who wonder why it is so. Secrets do not leave this module."""
 
 from __future__ import annotations
 

@@ -69,8 +69,13 @@ def job(connection: Connection[Any], trace_id: str | UUID) -> Job | None:
 
 
 def jobs(
-    connection: Connection[Any], *, stage: str | None = None, status: str | None = None,
-    older_than: datetime | None = None, newer_than: datetime | None = None, limit: int = 100,
+    connection: Connection[Any],
+    *,
+    stage: str | None = None,
+    status: str | None = None,
+    older_than: datetime | None = None,
+    newer_than: datetime | None = None,
+    limit: int = 100,
 ) -> list[Job]:
     """At most `limit` jobs, those that moved last first. The times are about their last event."""
     given = {"stage": stage, "status": status, "older_than": older_than, "newer_than": newer_than, "limit": limit}
@@ -124,3 +129,14 @@ def standing(connection: Connection[Any], trace_ids: Sequence[UUID]) -> dict[tup
     """How many of these jobs are in each (stage, status); jobs that were not folded yet are not counted."""
     rows = connection.execute(_SQL["standing"], {"trace_ids": list(trace_ids)})
     return {(stage, status): count for stage, status, count in rows}
+
+
+def projection_hashes(connection: Connection[Any]) -> dict[str, tuple[str, str | None]]:
+    """Of each projection that was ever folded: the hash it was folded with, and the error that suspended it."""
+    return {name: (folded, suspended) for name, folded, suspended in connection.execute(_SQL["projection_hashes"])}
+
+
+def troubles(connection: Connection[Any]) -> dict[str, int]:
+    """How many records were parked, partitions stand still at a gap, conflicts were seen, and jobs are blocked."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return dict(cursor.execute(_SQL["troubles"]).fetchone() or {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-#: Control characters (ANSI escapes start with one), bidi marks that make text read otherwise than it is, lone surrogates.
+#: Control characters (ANSI escapes start with one), bidi marks that reorder what is read, lone surrogates.
 _HARMFUL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}

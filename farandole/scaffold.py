@@ -45,7 +45,9 @@ def create(target: Path) -> list[Path]:
         if made:
             shutil.rmtree(target, ignore_errors=True)
         raise
-    return sorted(path.relative_to(target) for path in target.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(
+        path.relative_to(target) for path in target.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
 
 
 def flow_name(name: str) -> str:
@@ -56,11 +58,14 @@ def flow_name(name: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,30}", name):
         raise FarandoleError(
-            f"{name!r} is no project name; expected letters, digits, - and _, starting with a letter, at most 31 characters", ExitCode.USAGE
+            f"{name!r} is no project name; expected at most 31 letters, digits, - and _, a letter first",
+            ExitCode.USAGE,
         )
     flow = name.lower().replace("-", "_")
     if flow in _TAKEN:
-        raise FarandoleError(f"{name!r} cannot be the project's name: topics would mix with those of {flow!r}", ExitCode.USAGE)
+        raise FarandoleError(
+            f"{name!r} cannot be the project's name: topics would mix with those of {flow!r}", ExitCode.USAGE
+        )
     return flow
 
 
@@ -79,9 +84,7 @@ def source_of_farandole() -> tuple[str, Path | None]:
         return f"farandole[{_EXTRAS}] @ {origin['url']}", None
     path = Path(unquote(url.path))
     if not path.exists():
-        raise ConfigurationError(
-            f"this farandole was installed from {path}, which is gone; the new project needs it: put it back, or install farandole again"
-        )
+        raise ConfigurationError(f"this farandole was installed from {path}, which is gone: the new project needs it")
     return requirement, path
 
 
@@ -91,7 +94,18 @@ def _vendor(origin: Path, vendor: Path) -> str:
     if origin.is_file():
         shutil.copy(origin, vendor)
         return origin.name
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir", str(vendor), str(origin)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--wheel-dir",
+        str(vendor),
+        str(origin),
+    ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode:
         reason = (built.stderr.strip().splitlines() or ["no reason given"])[-1]

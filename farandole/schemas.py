@@ -29,7 +29,7 @@ class Drift:
 
 
 def derived(project: Project, flow: str) -> dict[Path, Schema]:
-    """What each .avsc of the project should hold: its own event types and the runtime's two, which are part of the contract."""
+    """What each .avsc of the project should hold: its own event types and the runtime's two, part of the contract."""
     schemas = [derive(event, flow) for event in (*event_classes(project), *RUNTIME_EVENTS)]
     return {project.schemas / f"{schema['namespace']}.{schema['name']}.avsc": schema for schema in schemas}
 
@@ -64,7 +64,7 @@ def check(project: Project, flow: str) -> list[Drift]:
 
 
 def differences(derived: Schema, found: Schema) -> Iterator[tuple[str, str]]:
-    """(field, what) for each place where a schema file differs from what its class says; field is "" outside the fields."""
+    """(field, what) for each place where a schema file differs from its class; field is "" outside the fields."""
     mine = {field["name"]: field for field in derived["fields"]}
     theirs = {field.get("name", "?"): field for field in found.get("fields", [])}
     for name in mine.keys() - theirs.keys():
@@ -74,7 +74,10 @@ def differences(derived: Schema, found: Schema) -> Iterator[tuple[str, str]]:
     for name in mine.keys() & theirs.keys():
         for key in sorted(mine[name].keys() | theirs[name].keys()):
             if mine[name].get(key) != theirs[name].get(key):
-                yield name, f"{key} is {_show(mine[name].get(key))} in the class, {_show(theirs[name].get(key))} in the file"
+                yield (
+                    name,
+                    f"{key} is {_show(mine[name].get(key))} in the class, {_show(theirs[name].get(key))} in the file",
+                )
     if mine.keys() == theirs.keys() and list(mine) != list(theirs):
         yield "", "the fields' order differs"
     for key in sorted((derived.keys() | found.keys()) - {"fields"}):
@@ -96,7 +99,9 @@ def publish(settings: Settings, events: Iterable[type[Event]]) -> list[Writer]:
     """Make the schemas of these events known to every reader, before the first record written with them."""
     wanted = writers(events, settings.flow)
     if settings.create_topics:
-        topics.ensure(settings, [topic for topic in topics.of_events(settings, ()) if topic.name == schema_log.SCHEMA_TOPIC])
+        topics.ensure(
+            settings, [topic for topic in topics.of_events(settings, ()) if topic.name == schema_log.SCHEMA_TOPIC]
+        )
     schema_log.publish(settings, wanted)
     return wanted
 

@@ -57,7 +57,7 @@ class Sender:
     """A producer and the thread that collects its acknowledgements, so that the event loop never waits for them."""
 
     def __init__(self, settings: Settings) -> None:
-        self._producer = kafka.producer(settings, **{"message.timeout.ms": SEND_TIMEOUT_MS})
+        self._producer = kafka.producer(settings, None, **{"message.timeout.ms": SEND_TIMEOUT_MS})
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._collect, name="farandole-sender", daemon=True)
         self._thread.start()

@@ -29,8 +29,8 @@ _SUFFIXES = {
 #: Bytes. A line or cell beyond this is a wrong file, not a record: a topic takes 1 MB.
 MAX_LINE = 16_000_000
 
-#: Bytes of one mail that are read; what lies beyond is attachments.
-MAX_MAIL = 64_000_000
+#: Bytes of one mail that are read; what lies beyond is attachments, or malice that would be parsed for minutes.
+MAX_MAIL = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,12 @@ class InvalidRow(FarandoleError):
 
 
 def submissions(
-    rows: Iterable[Row], event: type[Event], *, key: str | None = None, at: str | None = None, tenant: str | None = None,
+    rows: Iterable[Row],
+    event: type[Event],
+    *,
+    key: str | None = None,
+    at: str | None = None,
+    tenant: str | None = None,
     skip: Callable[[InvalidRow], None] | None = None,
 ) -> Iterator[Submission]:
     """One submission a row, drawn as they are needed.
@@ -32,7 +37,9 @@ def submissions(
     """
     for name in filter(None, (key, at)):
         if name not in event.model_fields:
-            raise FarandoleError(f"{event.__name__} has no field {name!r}; it has {', '.join(event.model_fields)}", ExitCode.USAGE)
+            raise FarandoleError(
+                f"{event.__name__} has no field {name!r}; it has {', '.join(event.model_fields)}", ExitCode.USAGE
+            )
     for row in rows:
         try:
             payload = _checked(row, event)

@@ -49,7 +49,11 @@ def of_agents(settings: Settings, agents: Iterable[Agent]) -> list[Wanted]:
     for agent in agents:
         wiring = agent.wiring(settings.flow)
         events += [*wiring.handler.reads, *wiring.emits]
-        config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(kafka.MAX_DEAD_LETTER_BYTES)}
+        config = {
+            "cleanup.policy": "delete",
+            "retention.ms": "-1",
+            "max.message.bytes": str(kafka.MAX_DEAD_LETTER_BYTES),
+        }
         dead.append(Wanted(agent.dead_topic, DEAD_PARTITIONS, config))
     return [*of_events(settings, events), *dead]
 
@@ -68,7 +72,9 @@ def of_events(settings: Settings, events: Iterable[type[Event]]) -> list[Wanted]
 
 def _event_topic(settings: Settings, topic: str, partitions: int | None, days: float | None) -> Wanted:
     retention = int((days or settings.retention_days) * 86_400_000)
-    return Wanted(topic, partitions or settings.partitions, {"cleanup.policy": "delete", "retention.ms": str(retention)})
+    return Wanted(
+        topic, partitions or settings.partitions, {"cleanup.policy": "delete", "retention.ms": str(retention)}
+    )
 
 
 def _agree(known: dict[str, Any], topic: str, setting: str, value: Any) -> None:
@@ -95,7 +101,9 @@ def ensure(settings: Settings, wanted: Sequence[Wanted]) -> list[Row]:
     if missing:
         _create(settings, admin, missing)
     created = {topic.name for topic in missing}
-    return [Row(row.topic, "created") if settings.bare(row.topic) in created else row for row in compare(settings, wanted)]
+    return [
+        Row(row.topic, "created") if settings.bare(row.topic) in created else row for row in compare(settings, wanted)
+    ]
 
 
 def compare(settings: Settings, wanted: Sequence[Wanted]) -> list[Row]:
@@ -111,7 +119,11 @@ def compare(settings: Settings, wanted: Sequence[Wanted]) -> list[Row]:
             continue
         declared = {"partitions": str(topic.partitions), **topic.config}
         actual = {"partitions": str(there[name]), **found[name]}
-        drift = [Row(name, "drift", key, value, actual.get(key, "?")) for key, value in declared.items() if actual.get(key) != value]
+        drift = [
+            Row(name, "drift", key, value, actual.get(key, "?"))
+            for key, value in declared.items()
+            if actual.get(key) != value
+        ]
         rows += drift or [Row(name, "ok")]
     return rows
 
@@ -155,7 +167,10 @@ def _configs(admin: kafka.AdminClient, names: list[str]) -> dict[str, dict[str, 
     asked = [kafka.ConfigResource(kafka.ConfigResource.Type.TOPIC, name) for name in names]
     futures: dict[Any, Future[Any]] = admin.describe_configs(asked, request_timeout=kafka.ANSWER)
     try:
-        return {resource.name: {key: entry.value for key, entry in future.result().items()} for resource, future in futures.items()}
+        return {
+            resource.name: {key: entry.value for key, entry in future.result().items()}
+            for resource, future in futures.items()
+        }
     except KafkaException as failure:
         raise _said_no(failure, "the broker does not tell its topics' settings") from failure
 

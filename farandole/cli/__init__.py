@@ -31,13 +31,20 @@ class _Commands(TyperGroup):
             complain(str(error))
             raise typer.Exit(error.exit_code) from error
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+            os.dup2(
+                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+            )  # the interpreter flushes once more at its end
             raise typer.Exit(PIPE_CLOSED) from None
 
 
 app = typer.Typer(
-    cls=_Commands, no_args_is_help=True, add_completion=False, rich_markup_mode="rich", epilog=EPILOG,
-    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    epilog=EPILOG,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="LLM agents as an event-sourced choreography on Kafka, with a queryable job state in Postgres.",
 )
 
@@ -55,15 +62,21 @@ app.add_typer(contract.schemas, name="schemas", rich_help_panel=CHECK)
 app.add_typer(contract.projections, name="projections", rich_help_panel=CHECK)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"farandole {version('farandole')}")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and end.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and end.", is_eager=True, callback=_show_version)
+    ] = False,
 ) -> None:
-    if version:
-        from importlib.metadata import version as installed
-
-        typer.echo(f"farandole {installed('farandole')}")
-        raise typer.Exit
+    """Options before the command."""
 
 
 def main() -> None:

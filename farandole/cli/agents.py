@@ -13,7 +13,9 @@ Leash = Annotated[bool, typer.Option("--leash", hidden=True, help="Drain when st
 
 
 def run(
-    files: Annotated[list[Path], typer.Argument(help="Agent files; all of them run in one process.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(help="Agent files; all of them run in one process.", show_default=False)
+    ],
     processes: Annotated[int, typer.Option(min=1, max=256, help="How many such processes.")] = 1,
     leash: Leash = False,
 ) -> None:

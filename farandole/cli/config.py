@@ -21,7 +21,9 @@ def config(json: Json = False) -> None:
     styles = {"environment": "yellow", "pyproject": "cyan", "stack": "green", "default": "dim"}
     view = table("setting", "value", "from", "meaning")
     for row in rows:
-        view.add_row(cell(row.variable), cell(row.value or None), cell(row.origin, styles[row.origin]), cell(row.meaning, "dim"))
+        view.add_row(
+            cell(row.variable), cell(row.value or None), cell(row.origin, styles[row.origin]), cell(row.meaning, "dim")
+        )
     show(view)
     if project:
         show(cell(f"project {project.root}", "dim"))

@@ -1,4 +1,4 @@
-"""What the terminal is given: data made harmless, tables, JSON. Results go to stdout, everything said beside them to stderr."""
+"""What the terminal is given: harmless data, tables, JSON. Results go to stdout, what is said beside them to stderr."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATUS_STYLES = {"done": "green", "failed": "red", "blocked": "magenta", "runnin
 
 def cell(value: object, style: str = "") -> Text:
     """One cell of a table: data, never markup."""
-    return Text("–" if value is None else clean(value), style=style)
+    return Text("-" if value is None else clean(value), style=style)
 
 
 def table(*columns: str, **options: Any) -> Table:
@@ -74,10 +74,10 @@ def duration(seconds: float | timedelta | None) -> str:
     """A time span at a glance.
 
     >>> [duration(x) for x in (None, 0.0042, 0.25, 12.34, 95, 7300)]
-    ['–', '4 ms', '250 ms', '12.3 s', '1 m 35 s', '2 h 01 m']
+    ['-', '4 ms', '250 ms', '12.3 s', '1 m 35 s', '2 h 01 m']
     """
     if seconds is None:
-        return "–"
+        return "-"
     value = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
     if value < 1:
         return f"{value * 1000:.0f} ms"

@@ -21,10 +21,12 @@ projections = typer.Typer(no_args_is_help=True, help="The project's projections:
 
 
 def topics(
-    check: Annotated[bool, typer.Option("--check", help="Create nothing; exit code 1 when something is missing or differs.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Create nothing; exit code 1 when something is missing or differs.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Create the topics that the project's agents read and emit; show where existing ones differ. Nothing is altered."""
+    """Create the topics that the agents read and emit; show where existing ones differ. Nothing is altered."""
     from farandole import topics as declared
     from farandole.flow import agent_files, event_classes, load_agents
 
@@ -39,10 +41,16 @@ def topics(
         styles = {"ok": "green", "created": "cyan", "missing": "red", "drift": "yellow"}
         view = table("topic", "status", "setting", "declared", "on the broker")
         for row in rows:
-            view.add_row(cell(row.topic), cell(row.status, styles[row.status]), cell(row.setting), cell(row.declared), cell(row.found))
+            view.add_row(
+                cell(row.topic),
+                cell(row.status, styles[row.status]),
+                cell(row.setting),
+                cell(row.declared),
+                cell(row.found),
+            )
         show(view)
     if any(row.status == "drift" for row in rows) and not json:
-        note("farandole never alters a topic: more partitions move keys to others (their order is lost), so this is yours to decide")
+        note("farandole never alters a topic: more partitions move keys to others, and their order is lost: you decide")
     if check and any(row.status in ("drift", "missing") for row in rows):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -80,11 +88,17 @@ def schemas_check(json: Json = False) -> None:
     project, settings = opened()
     drift = derived.check(project, settings.flow)
     if json:
-        show_json([{"file": str(one.file.relative_to(project.root)), "field": one.field, "what": one.what} for one in drift])
+        show_json(
+            [{"file": str(one.file.relative_to(project.root)), "field": one.field, "what": one.what} for one in drift]
+        )
     else:
         for one in drift:
             say(str(one).replace(f"{project.root}/", "", 1), "yellow")
-        say("run `farandole schemas write` and commit what it wrote" if drift else "the schemas are those of the classes")
+        say(
+            "run `farandole schemas write` and commit what it wrote"
+            if drift
+            else "the schemas are those of the classes"
+        )
     if drift:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -102,18 +116,20 @@ def schemas_publish() -> None:
 
 @projections.command("list")
 def projections_list(json: Json = False) -> None:
-    """The project's projections: where each is defined, its tables, and since when it is folded as it is defined now."""
+    """The project's projections: where each is defined, its tables, and whether it is folded as defined now."""
     from farandole import postgres
     from farandole.projections import discover
-    from farandole.reading import projection_states
+    from farandole.reading import projection_hashes
 
     project, settings = opened()
     with postgres.connect(settings) as connection:
-        states = projection_states(connection)
+        folded = projection_hashes(connection)
     rows = [
         {
-            "projection": one.name, "tables": one.table_names, "folder": str(one.folder),
-            "state": states.get(one.name, ("", None))[0] == one.hash and "folded" or "changed" if one.name in states else "new",
+            "projection": one.name,
+            "state": _state(one.hash, folded.get(one.name)),
+            "tables": one.table_names,
+            "folder": str(one.folder),
         }
         for one in discover(project)
     ]
@@ -122,7 +138,11 @@ def projections_list(json: Json = False) -> None:
         return
     view = table("projection", "state", "tables", "folder")
     for row in rows:
-        view.add_row(cell(row["projection"]), cell(row["state"]), cell(", ".join(row["tables"])), cell(row["folder"], "dim"))
+        view.add_row(
+            *(cell(row[name]) for name in ("projection", "state")),
+            cell(", ".join(row["tables"])),
+            cell(row["folder"], "dim"),
+        )
     show(view)
 
 
@@ -136,6 +156,12 @@ def projections_refold(
     project, settings = opened()
     events = refold(settings, discover(project), name, lambda which, what: note(f"{which}: {what}"))
     say(f"refolded {name or 'every projection'} from {events} events")
+
+
+def _state(now: str, folded: tuple[str, str | None] | None) -> str:
+    if folded is None:
+        return "new"
+    return "suspended" if folded[1] else "folded" if folded[0] == now else "changed"
 
 
 def opened() -> tuple[Project, Settings]:

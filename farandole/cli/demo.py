@@ -12,8 +12,8 @@ from uuid import UUID
 
 import typer
 
-from farandole.cli.console import STATUS_STYLES, cell, duration, note, say, screen, show
-from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Stopped
+from farandole.cli.console import STATUS_STYLES, cell, note, say, screen, show
+from farandole.errors import ConfigurationError, ExitCode, Stopped
 from farandole.project import Project, require_project
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def _input(project: Project) -> tuple[Path, str | None]:
     table = project.table.get("demo", {})
     if not isinstance(table, dict) or "input" not in table:
         raise ConfigurationError(
-            f'{project.root / "pyproject.toml"}: no demo; expected [tool.farandole.demo] with input = "FILE" and, if it has one, key = "FIELD"'
+            f'{project.root / "pyproject.toml"}: no demo; expected [tool.farandole.demo] with input = "FILE" and, '
+            'where jobs have a key, key = "FIELD"'
         )
     return project.root / str(table["input"]), table.get("key")
 
@@ -104,7 +105,9 @@ async def _play(run: Show, settings: Settings, children: Children, timeout: floa
         event = await asyncio.to_thread(ingest_event, run.project)
         checked = submissions(rows(run.source), event, key=run.key)
         trace_ids = [trace_id async for trace_id in client.submit_many(checked)]
-        run.step(f"{len(trace_ids)} jobs submitted from {run.source.relative_to(run.project.root)}")
+        again = len(trace_ids) - len(set(trace_ids))
+        twice = f" ({again} of {len(trace_ids)} rows repeat{'s' * (again == 1)} a key: the same job)" if again else ""
+        run.step(f"{len(set(trace_ids))} jobs submitted from {run.source.relative_to(run.project.root)}{twice}")
         left = await _watch(run, settings, children, trace_ids, timeout)
     await asyncio.to_thread(_results, settings, trace_ids)
     return left
@@ -152,16 +155,20 @@ def _moving(found: dict[tuple[str | None, str], int], total: int) -> Any:
 
     grid = Table.grid(padding=(0, 2))
     waiting = total - sum(found.values())
-    for (stage, status), count in [((("not seen yet"), "waiting"), waiting)] * (waiting > 0) + sorted(found.items(), key=str):
+    for (stage, status), count in [((("not seen yet"), "waiting"), waiting)] * (waiting > 0) + sorted(
+        found.items(), key=str
+    ):
         style = STATUS_STYLES.get(status, "")
-        grid.add_row(cell(stage, style), cell(status, "dim"), Text("█" * max(1, round(40 * count / total)), style), cell(count))
+        grid.add_row(
+            cell(stage, style), cell(status, "dim"), Text("█" * max(1, round(40 * count / total)), style), cell(count)
+        )
     return grid
 
 
 def _results(settings: Settings, trace_ids: list[UUID]) -> None:
     """The job table, one journey, and who decided."""
     from farandole import postgres, reading
-    from farandole.cli.views import counts, jobs_table, timeline
+    from farandole.cli.views import jobs_table, timeline
 
     with postgres.connect(settings) as connection:
         wanted = set(trace_ids)
@@ -169,10 +176,8 @@ def _results(settings: Settings, trace_ids: list[UUID]) -> None:
         if not found:
             return
         say("")
-        show(jobs_table(found[:TABLE_ROWS]))
-        if len(found) > TABLE_ROWS:
-            show(cell(f"… and {len(found) - TABLE_ROWS} more; all of them:", "dim"))
-            show(counts(found))
+        found.sort(key=lambda job: job.status == "done")  # what a person should look at comes first
+        show(jobs_table(found[:TABLE_ROWS], total=found))
         longest = max(found, key=lambda job: (job.status == "done", job.events, job.attempts))
         say("")
         show(timeline(longest, reading.journey(connection, longest.trace_id), screen().width))

@@ -56,8 +56,10 @@ class Running:
             self._start(path)
 
     def reload(self, changed: Iterable[Path]) -> None:
-        """Restart what a change concerns: an agent its own file; all agents what they share; the projector the folds."""
-        changed = {path.resolve() for path in changed if path.suffix in (".py", ".sql") and "__pycache__" not in path.parts}
+        """Restart what a change concerns: an agent by its file, all by what they share, the projector by folds."""
+        changed = {
+            path.resolve() for path in changed if path.suffix in (".py", ".sql") and "__pycache__" not in path.parts
+        }
         if not changed:
             return
         own = {path for path in changed if path.parent == self._project.agents and path.name[0] not in "_."}

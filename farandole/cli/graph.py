@@ -50,7 +50,9 @@ def drawn(graph: Graph) -> Tree:
         _grow(graph, root, name, seen)
     for node in graph.nodes:
         if node.name not in seen:  # not reached from an ingest type
-            branch = root.add(_label((node.topic, "cyan"), (f"{' / '.join(node.reads)}, emitted by nobody known", "red")))
+            branch = root.add(
+                _label((node.topic, "cyan"), (f"{' / '.join(node.reads)}, emitted by nobody known", "red"))
+            )
             _agent(graph, branch, node.name, seen)
     return root
 

@@ -11,7 +11,9 @@ from farandole.cli.console import say
 
 
 def init(
-    name: Annotated[Path, typer.Argument(metavar="NAME", help="Of the new folder, and with it of the flow.", show_default=False)],
+    name: Annotated[
+        Path, typer.Argument(metavar="NAME", help="Of the new folder, and with it of the flow.", show_default=False)
+    ],
 ) -> None:
     """Write a small project of your own: two agents, their events, a projection, tests, a Makefile."""
     from farandole.scaffold import create, flow_name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from farandole.cli.console import note, say, screen, show, show_json
+from farandole.cli.console import note, screen, show, show_json
 from farandole.cli.contract import Json
 from farandole.errors import ExitCode, FarandoleError
 from farandole.project import find_project
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
-Trace = Annotated[str | None, typer.Argument(metavar="TRACE", help="The job's id, or its first characters.", show_default=False)]
+Trace = Annotated[
+    str | None, typer.Argument(metavar="TRACE", help="The job's id, or its first characters.", show_default=False)
+]
 Key = Annotated[str | None, typer.Option("--key", metavar="K", help="The job submitted under this key (without --at).")]
 Tenant = Annotated[str | None, typer.Option(help="Of the key.")]
 
@@ -42,7 +44,9 @@ class Status(StrEnum):
 def jobs(
     stage: Annotated[str | None, typer.Option(help="Only jobs in this stage.")] = None,
     status: Annotated[Status | None, typer.Option(help="Only jobs of this status.")] = None,
-    older: Annotated[str | None, typer.Option(metavar="AGE", help="Nothing happened for this long, such as 90s, 5m, 2h, 3d.")] = None,
+    older: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Nothing happened for this long, such as 90s, 5m, 2h, 3d.")
+    ] = None,
     newer: Annotated[str | None, typer.Option(metavar="AGE", help="Something happened within this long.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many; those that moved last come first.")] = 50,
     json: Json = False,
@@ -54,13 +58,17 @@ def jobs(
     now = datetime.now(UTC)
     with database() as (connection, _):
         found = reading.jobs(
-            connection, stage=stage, status=status.value if status else None, limit=limit,
-            older_than=now - age(older, "--older") if older else None, newer_than=now - age(newer, "--newer") if newer else None,
+            connection,
+            stage=stage,
+            status=status.value if status else None,
+            limit=limit,
+            older_than=now - age(older, "--older") if older else None,
+            newer_than=now - age(newer, "--newer") if newer else None,
         )
     if json:
         show_json([as_row(job) for job in found])
         return
-    show(jobs_table(found, now))
+    show(jobs_table(found))
     if len(found) == limit:
         note(f"the first {limit}; --limit shows more", "dim")
 
@@ -104,11 +112,14 @@ def database() -> Iterator[tuple[Connection[Any], Settings]]:
             yield connection, settings
         except postgres.psycopg.errors.UndefinedTable as error:
             raise FarandoleError(
-                f"no jobs in schema {settings.schema_name} yet: a projector makes its tables (`farandole projector`)", ExitCode.NOT_FOUND
+                f"no jobs in schema {settings.schema_name} yet: a projector makes its tables (`farandole projector`)",
+                ExitCode.NOT_FOUND,
             ) from error
 
 
-def find(connection: Connection[Any], settings: Settings, trace: str | None, key: str | None, tenant: str | None) -> Job:
+def find(
+    connection: Connection[Any], settings: Settings, trace: str | None, key: str | None, tenant: str | None
+) -> Job:
     """The job that was asked for, by its id, the beginning of its id, or its key."""
     from farandole import ids, reading
 
@@ -118,7 +129,10 @@ def find(connection: Connection[Any], settings: Settings, trace: str | None, key
         trace = ids.trace_id_of_key(settings.flow, key, tenant=tenant)
         found = reading.job(connection, trace)
         if found is None:
-            raise FarandoleError(f"no job of key {key!r} (it would be {trace}); if it was submitted with --at, give its id", ExitCode.NOT_FOUND)
+            raise FarandoleError(
+                f"no job of key {key!r} (it would be {trace}); if it was submitted with --at, give its id",
+                ExitCode.NOT_FOUND,
+            )
         return found
     trace = (trace or "").lower()
     if not ids.is_id(trace):
@@ -134,7 +148,9 @@ def _by_beginning(connection: Connection[Any], beginning: str) -> Job:
     from farandole import reading
 
     if not re.fullmatch(r"[0-9a-f][0-9a-f-]{3,35}", beginning):
-        raise FarandoleError(f"{beginning!r} is no job id; expected a UUID, or at least its first 4 characters", ExitCode.USAGE)
+        raise FarandoleError(
+            f"{beginning!r} is no job id; expected a UUID, or at least its first 4 characters", ExitCode.USAGE
+        )
     found = reading.jobs_from(connection, beginning)
     if len(found) != 1:
         what = "no job" if not found else "more than one job"
@@ -148,7 +164,9 @@ def age(text: str, option: str) -> timedelta:
     """A span such as 5m."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip())
     if not match:
-        raise FarandoleError(f"{option} is {text!r}; expected a number and s, m, h or d, such as 90s, 5m, 2h, 3d", ExitCode.USAGE)
+        raise FarandoleError(
+            f"{option} is {text!r}; expected a number and s, m, h or d, such as 90s, 5m, 2h, 3d", ExitCode.USAGE
+        )
     return timedelta(**{_UNITS[match[2]]: float(match[1])})
 
 

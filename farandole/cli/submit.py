@@ -34,13 +34,26 @@ class Format(StrEnum):
 
 def submit(
     source: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON Lines, CSV, .eml or mbox; - is stdin.")],
-    format: Annotated[Format | None, typer.Option(help="Default: by the file's name; of stdin JSON Lines.", show_default=False)] = None,
-    key: Annotated[str | None, typer.Option(metavar="FIELD", help="Names the job: submitting a key twice is one job.")] = None,
-    at: Annotated[str | None, typer.Option(metavar="FIELD", help="A time that belongs to the key; give it each time, or never.")] = None,
+    format: Annotated[
+        Format | None, typer.Option(help="Default: by the file's name; of stdin JSON Lines.", show_default=False)
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="Names the job: submitting a key twice is one job.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="A time that belongs to the key; give it each time, or never.")
+    ] = None,
     tenant: Annotated[str | None, typer.Option(help="Whose jobs they are.")] = None,
-    type: Annotated[str | None, typer.Option(metavar="NAME", help="The event type; default: the one with ingest=True.")] = None,
-    skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Name invalid rows and go on; exit code 1.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Until all of them are done, failed or blocked; exit code 1 unless all are done.")] = False,
+    type: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The event type; default: the one with ingest=True.")
+    ] = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Name invalid rows and go on; exit code 1.")
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Until all of them are done, failed or blocked; exit code 1 unless all are done."),
+    ] = False,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds that --wait waits.")] = 300,
     json: Json = False,
 ) -> None:
@@ -52,7 +65,11 @@ def submit(
     project, settings = opened()
     skipped: list[FarandoleError] = []
     checked = submissions(
-        rows(source, format.value if format else None), ingest_event(project, type), key=key, at=at, tenant=tenant,
+        rows(source, format.value if format else None),
+        ingest_event(project, type),
+        key=key,
+        at=at,
+        tenant=tenant,
         skip=skipped.append if skip_invalid else None,
     )
     sent = Sent(keyed=key is not None)
@@ -80,12 +97,23 @@ class Sent:
 
     def explain(self, error: FarandoleError) -> FarandoleError:
         """The error with what it means for the rows before it."""
-        again = "with the same --key a rerun is safe" if self.keyed else "a rerun would submit them again (--key FIELD makes it safe)"
+        again = (
+            "with the same --key a rerun is safe"
+            if self.keyed
+            else "a rerun would submit them again (--key FIELD makes it safe)"
+        )
         tail = f"{self.count} submitted before it; {again}" if self.count else "nothing was submitted"
         return FarandoleError(f"{error}; {tail}", error.exit_code)
 
 
-async def _submit(settings: Settings, checked: Iterator[Submission], sent: Sent, *, timeout: float | None, json: bool) -> int:
+async def _submit(
+    settings: Settings,
+    checked: Iterator[Submission],
+    sent: Sent,
+    *,
+    timeout: float | None,  # noqa: ASYNC109
+    json: bool,
+) -> int:
     """Send everything; with a timeout wait for the jobs. Returns how many of them are not done."""
     from farandole.client import Client
 
@@ -108,7 +136,7 @@ async def _submit(settings: Settings, checked: Iterator[Submission], sent: Sent,
             return await _wait(client, trace_ids, timeout, line, json)
 
 
-async def _wait(client: Client, trace_ids: list[UUID], timeout: float, line: Status, json: bool) -> int:  # noqa: ASYNC109
+async def _wait(client: Client, trace_ids: list[UUID], timeout: float, line: Status, json: bool) -> int:
     """Wait for all of them, within one deadline for all."""
     deadline = time.monotonic() + timeout
     undone = 0

@@ -22,21 +22,28 @@ if TYPE_CHECKING:
 VALUE = 200
 
 
-def jobs_table(jobs: Sequence[Job], now: datetime | None = None) -> RenderableType:
-    """One line a job, and a line of counts below."""
+def jobs_table(jobs: Sequence[Job], total: Sequence[Job] | None = None) -> RenderableType:
+    """One line a job, and a line of counts below: of all in `total`, where `jobs` are only some of them."""
     if not jobs:
         return cell("no jobs", "dim")
-    now = now or datetime.now(UTC)
+    now = datetime.now(UTC)
     view = table("job", "stage", "status", "age", "idle", "events", "attempts", "tenant")
     for column in view.columns[3:7]:
         column.justify = "right"
     view.columns[0].no_wrap = True
     for job in jobs:
         view.add_row(
-            cell(job.trace_id), cell(job.stage), status(job), cell(duration(now - job.created_at)), cell(duration(now - job.updated_at)),
-            cell(job.events), cell(job.attempts), cell(job.tenant),
+            cell(job.trace_id),
+            cell(job.stage),
+            status(job),
+            cell(duration(now - job.created_at)),
+            cell(duration(now - job.updated_at)),
+            cell(job.events),
+            cell(job.attempts),
+            cell(job.tenant),
         )
-    return Group(view, Text(), counts(jobs))
+    more = len(total or jobs) - len(jobs)
+    return Group(view, cell(f"… and {more} more" if more else "", "dim"), counts(total or jobs))
 
 
 def counts(jobs: Sequence[Job]) -> Text:
@@ -58,8 +65,12 @@ def job_panel(job: Job) -> RenderableType:
     """Everything about one job, stage by stage."""
     head = Table.grid(padding=(0, 2))
     for name, value in (
-        ("job", cell(job.trace_id, "bold")), ("status", status(job)), ("stage", cell(job.stage)), ("tenant", cell(job.tenant)),
-        ("created", cell(at(job.created_at))), ("updated", cell(at(job.updated_at))),
+        ("job", cell(job.trace_id, "bold")),
+        ("status", status(job)),
+        ("stage", cell(job.stage)),
+        ("tenant", cell(job.tenant)),
+        ("created", cell(at(job.created_at))),
+        ("updated", cell(at(job.updated_at))),
         ("events", cell(f"{job.events}, {job.attempts} attempts, {job.dead_letters} dead letters, run {job.run}")),
     ):
         head.add_row(Text(name, "dim"), value)
@@ -82,8 +93,13 @@ def timeline(job: Job, rows: Sequence[JourneyRow], width: int) -> RenderableType
         style = STATUS_STYLES.get(row.outcome or "", "cyan")
         tries = cell(row.attempt, "yellow" if row.attempt > 1 else "dim")
         view.add_row(
-            cell(f"+{duration(row.since_start)}", "dim"), cell(row.stage or row.outcome, f"bold {style}"), cell(row.emitted_by),
-            cell(duration(row.took)), tries, _bar(row, whole, bar, style), cell(_event(row), "dim"),
+            cell(f"+{duration(row.since_start)}", "dim"),
+            cell(row.stage or row.outcome, f"bold {style}"),
+            cell(row.emitted_by),
+            cell(duration(row.took)),
+            tries,
+            _bar(row, whole, bar, style),
+            cell(_event(row), "dim"),
         )
         if told := _reason(row):
             view.add_row("", "", cell(told, style), "", "", "", "")
@@ -130,7 +146,7 @@ def _bar(row: JourneyRow, whole: Any, width: int, style: str) -> Text:
 
 def _fields(body: Any) -> Table:
     grid = Table.grid(padding=(0, 2))
-    for name, value in (body.items() if isinstance(body, dict) else [("", body)]):
+    for name, value in body.items() if isinstance(body, dict) else [("", body)]:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         shown = clean(text)
         grid.add_row(cell(f"  {name}", "dim"), Text(shown if len(shown) <= VALUE else shown[:VALUE] + "…"))

@@ -29,6 +29,7 @@ class Partitions:
         self.epochs: dict[Place, int] = {}
         self.positions: dict[Place, int] = {}  #: what the database holds as next offset; -1: nothing was folded yet
         self.assigned: set[Place] = set()
+        self._stopped: set[Place] = set()  #: at a gap
         self._topic_ids: dict[str, str] = {}
         self.failure: Exception | None = None  #: what went wrong inside a callback; the binding would swallow it
 
@@ -40,7 +41,7 @@ class Partitions:
 
     def unclaimed(self) -> set[Place]:
         """Assigned by Kafka, not (or no longer) ours in the database, and not stopped by a gap."""
-        return self.assigned - self.epochs.keys()
+        return self.assigned - self.epochs.keys() - self._stopped
 
     def reclaim(self, places: Iterable[Place]) -> None:
         """Claim partitions that are assigned already, and read them again from where the database says."""
@@ -66,6 +67,7 @@ class Partitions:
         """Name the gap in the database and the log, and leave the partition where it is; the others go on."""
         log.error("gap topic=%s partition=%s: %s; this partition stands still until a person sets next_offset and clears gap"
                   " in projector_offset", *place, reason)
+        self._stopped.add(place)
         epoch = self.epochs.pop(place, None)
         if epoch is not None:
             self.store.set_gap(place, epoch, reason)
@@ -73,7 +75,8 @@ class Partitions:
             self._consumer.pause([self._part(place)])
 
     def check_topics(self) -> None:
-        """Stop at topics that were deleted and made again, which offsets alone do not show."""
+        """Stop at topics that were deleted and made again, which offsets alone do not show; try again what was stopped."""
+        self._stopped.clear()
         topics = {topic for topic, _ in self.epochs}
         found = self._ask_topic_ids(topics)
         for place in list(self.epochs):
@@ -115,6 +118,7 @@ class Partitions:
     def _forget(self, parts: Iterable[TopicPartition]) -> dict[Place, int]:
         places = {self._place(part) for part in parts}
         self.assigned -= places
+        self._stopped -= places
         return {place: self.epochs.pop(place) for place in places if place in self.epochs}
 
     def _claimed(self, places: set[Place]) -> list[TopicPartition]:
@@ -136,6 +140,7 @@ class Partitions:
         if claim.gap:
             log.error("gap topic=%s partition=%s: %s", *place, claim.gap)
             del self.epochs[place]
+            self._stopped.add(place)
         elif claim.topic_id and now and claim.topic_id != now:
             self.stop_at_gap(place, _recreated(claim.topic_id, now))
         else:

@@ -8,6 +8,7 @@ import socket
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 from farandole import kafka, migrate, postgres, projections
@@ -41,7 +42,7 @@ class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
-import sys; sys.setswitchinterval(0.0005)
+
 def run_projector(settings: Settings, project: Project | None, stop: Stop) -> None:
     """Fold until `stop` is set: the batch in hand is finished and the partitions are given back.
 
@@ -76,6 +77,7 @@ class Projector:
         self._projections = found
         self._stop = stop
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns():x}"
+        self._bare = cache(settings.bare)
         self._rows = Rows(SchemaLog(settings), settings)
         self._consumer = kafka.consumer(settings, settings.group("projector"))
         self._partitions = Partitions(settings, self._consumer, Store(settings, found, self._owner))
@@ -97,9 +99,7 @@ class Projector:
                     self._look_around()
                 except (*OUTAGES, ProjectionChanged, KafkaException) as failure:
                     self._wait_out(failure)
-            self._settle()
-            self._partitions.release()
-            self._copy_offsets(last=True)
+            self._leave()
         finally:
             self._writer.shutdown()
             self._consumer.close()
@@ -132,18 +132,23 @@ class Projector:
 
     def _fold(self, records: list[kafka.Record]) -> None:
         """Hand a batch to the database once it has settled the one before."""
-        epochs, bare = self._partitions.epochs, self._settings.bare
-        mine = [record for record in records if (bare(record.topic), record.partition) in epochs]
+        epochs, bare, mine = self._partitions.epochs, self._bare, []
+        reached: dict[Place, int] = {}
+        for record in records:
+            place = bare(record.topic), record.partition
+            if place in epochs:
+                mine.append(record)
+                reached[place] = record.offset + 1
         batch = self._rows.batch(mine)
         self._settle()
-        reached = {(bare(record.topic), record.partition): record.offset + 1 for record in mine}
         for place, end in self._ends.items():
             reached[place] = max(end, reached.get(place, 0))
         self._ends.clear()
         reached = {place: offset for place, offset in reached.items()
                    if place in epochs and offset > self._partitions.positions[place]}
         if reached:
-            self._writing = _Writing(reached, self._writer.submit(self._partitions.store.fold, batch, reached, dict(epochs)))
+            folded = self._writer.submit(self._partitions.store.fold, batch, reached, dict(epochs))
+            self._writing = _Writing(reached, folded)
 
     def _settle(self) -> None:
         """Wait for the batch that is being written; its outcome, or what went wrong, is known after this."""
@@ -160,15 +165,24 @@ class Projector:
     def _look_around(self) -> None:
         """What is due now and then, each at its own pace."""
         now = time.monotonic()
-        if self._partitions.unclaimed() and now >= self._next_reclaim:
-            self._next_reclaim = now + RECLAIM
-            self._partitions.reclaim(self._partitions.unclaimed())
         if now >= self._next_check:
             self._next_check = now + CHECK
             self._partitions.check_topics()
+        if now >= self._next_reclaim:
+            self._next_reclaim = now + RECLAIM
+            self._partitions.reclaim(self._partitions.unclaimed())
         if now >= self._next_copy:
             self._next_copy = now + COPY_OFFSETS
             self._copy_offsets()
+
+    def _leave(self) -> None:
+        """Finish the batch in hand and give the partitions back; in an outage the next claim does without."""
+        try:
+            self._settle()
+            self._partitions.release()
+        except OUTAGES as failure:
+            log.warning("left_without_release: %s", failure)
+        self._copy_offsets(last=True)
 
     def _callbacks_went_well(self) -> None:
         failure, self._partitions.failure = self._partitions.failure, None
@@ -178,6 +192,7 @@ class Projector:
     def _wait_out(self, failure: Exception) -> None:
         """Keep polling, paused, until the database is back; then go on from where it says."""
         began, backoff = time.monotonic(), BACKOFF
+        self._writing = None  # written or not: the stored positions tell
         while not self._stop.is_set():
             _only_outages(failure)
             log.warning("waiting seconds=%.1f: %s", backoff, failure)
@@ -203,7 +218,6 @@ class Projector:
 
     def _reconnect(self) -> None:
         self._partitions.store.close()
-        self._writing = None  # written or not: the stored positions tell
         self._partitions.store = Store(self._settings, self._projections, self._owner)
         self._partitions.failure = None
         self._partitions.reclaim(self._partitions.assigned)

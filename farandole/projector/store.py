@@ -53,9 +53,9 @@ class ProjectionChanged(Exception):
 
 
 class Store:
-    """A connection that folds batches. One call at a time: a claim or a release waits for the batch that is being written.
+    """A connection that folds batches; after any error open another one.
 
-    After any error open another one.
+    One call at a time: a claim or a release waits for the batch that is being written.
     """
 
     def __init__(self, settings: Settings, projections: Sequence[Projection], owner: str) -> None:
@@ -141,8 +141,10 @@ class Store:
 
     def _take(self, batch: Batch, projections: Sequence[Projection]) -> int:
         """Insert and fold; a record that the database refuses is found by halving and parked. How many were new."""
-        new, pending = 0, [(0, len(batch.rows))]
+        new, pending, another = 0, [(0, len(batch.rows))], False
         while pending:
+            if another:  # it would be folded again
+                self._connection.execute("DELETE FROM incoming; DELETE FROM new_events")
             start, end = pending.pop()
             try:
                 with self._connection.transaction():  # a savepoint
@@ -156,6 +158,8 @@ class Store:
                 else:
                     middle = (start + end) // 2
                     pending += [(middle, end), (start, middle)]
+            else:
+                another = True
         return new
 
     def _insert_and_fold(self, rows: Sequence[bytes], projections: Sequence[Projection]) -> int:
@@ -167,8 +171,6 @@ class Store:
             execute(postgres.script(_SQL["insert_conflicts"]))
         for projection in projections if new else ():
             self._fold(projection)
-        execute("DELETE FROM incoming")
-        execute("DELETE FROM new_events")
         return new
 
     def _fold(self, projection: Projection) -> None:

@@ -19,6 +19,8 @@ FLAGS = (
     "-XX:+UseSerialGC",  # no collector threads beside the broker's on a laptop, and the smallest footprint
     "-XX:+ExitOnOutOfMemoryError",  # a crashed broker is seen and restarted, a starved one only hangs
     "-XX:-UsePerfData",
+    "-Xlog:disable",  # what the JVM warns about (its cache was made on another machine) is nothing a user can act on
+    "-Xlog:all=error:stderr",
     "-Djava.awt.headless=true",
     "--enable-native-access=ALL-UNNAMED",  # with the next: two pages of warnings fewer in kafka.out
     "--sun-misc-unsafe-memory-access=allow",

@@ -68,9 +68,9 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def service_failed(name: str, why: str, logs: list[Path], folder: Path) -> FarandoleError:
-    """A service did not start: the last lines of its logs, where they are, and the disk if that was the reason."""
-    tails = {log: tail(log) for log in logs}
+def service_failed(name: str, why: str, logs: dict[Path, int], folder: Path) -> FarandoleError:
+    """A service did not start: what its logs say since their given lengths, or the disk if that was the reason."""
+    tails = {log: tail(log, since) for log, since in logs.items()}
     if _free(folder) < NO_SPACE or any("No space left on device" in text for text in tails.values()):
         return disk_full(folder)
     shown = "\n".join(f"--- {log}\n{text}" for log, text in tails.items() if text)
@@ -79,11 +79,17 @@ def service_failed(name: str, why: str, logs: list[Path], folder: Path) -> Faran
     )
 
 
-def tail(log: Path, lines: int = TAIL_LINES) -> str:
-    """The last lines of a log, or those from its last error on; empty when there is none."""
+def lengths(logs: list[Path]) -> dict[Path, int]:
+    """How long the logs are now, in bytes."""
+    return {log: log.stat().st_size if log.exists() else 0 for log in logs}
+
+
+def tail(log: Path, since: int = 0, lines: int = TAIL_LINES) -> str:
+    """What a log says after its byte `since`: the lines from the first error on, else the last ones."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+            size = log.stat().st_size
+            file.seek(max(since if since <= size else 0, size - TAIL_BYTES))  # shorter than it was: begun anew
             text = file.read().decode("utf-8", "replace")
     except FileNotFoundError:
         return ""

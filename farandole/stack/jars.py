@@ -62,8 +62,12 @@ def fetch(cache: Path, repository: str, say: Callable[[str], None]) -> list[Path
             folder.mkdir(parents=True, exist_ok=True)
             with TemporaryDirectory(dir=cache, prefix="download-") as draft, ThreadPoolExecutor(DOWNLOADS) as pool:
                 context = _context(Path(draft), repository)
-                for _ in pool.map(lambda jar: _download(jar, context, folder), missing):
-                    pass
+                try:
+                    for download in [pool.submit(_download, jar, context, folder) for jar in missing]:
+                        download.result()
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)  # a Ctrl-C waits for those under way, not for all
+                    raise
     return [folder / jar.path for jar in jars]
 
 

@@ -87,13 +87,14 @@ class Kafka(Service):
         draft = self.folder.with_name("kafka.new")
         shutil.rmtree(draft, ignore_errors=True)
         node.configure(draft)
+        before = faults.lengths(self.logs)
         with self.logs[0].open("ab") as output:
             ended = subprocess.run(
                 node.formatting(), env=node.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, timeout=FORMAT_PATIENCE, check=False, start_new_session=True,
             )
         if ended.returncode:
-            raise faults.service_failed(self.label, "could not format its data folder", self.logs, self.data)
+            raise faults.service_failed(self.label, "could not format its data folder", before, self.data)
         (draft / VERSION_FILE).write_text(self.version + "\n", encoding="utf-8")
         draft.rename(self.folder)
 

@@ -126,6 +126,7 @@ class Postgres(Service):
 
     def _run(self, program: str, *arguments: str, said: str = "") -> None:
         """Run a program of Postgres to its end; its output goes to the log."""
+        before = faults.lengths(self.logs)
         with self.log.open("ab") as output:
             ended = subprocess.run(
                 [str(self.binaries / program), *arguments], input=said.encode(), stdout=output,
@@ -133,7 +134,7 @@ class Postgres(Service):
                 start_new_session=True, **self.account.popen,
             )
         if ended.returncode:
-            raise faults.service_failed(self.label, f"{program} failed (code {ended.returncode})", self.logs, self.data)
+            raise faults.service_failed(self.label, f"{program} failed (code {ended.returncode})", before, self.data)
 
     def launching(self) -> Launch:
         # No process carries the mark here, so a postmaster.pid is a crash's; its pid may be someone else's by now.

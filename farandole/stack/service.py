@@ -45,6 +45,7 @@ class Service(ABC):
         self.data = book.data
         self.mark = process.mark(book.data, self.name)
         self._child: subprocess.Popen[bytes] | None = None
+        self._since = faults.lengths(self.logs)
 
     @property
     @abstractmethod
@@ -98,6 +99,7 @@ class Service(ABC):
         """Start the process, in a session of its own so that no Ctrl-C of a terminal reaches it, and write it down."""
         launch = self.launching()
         _put_aside(launch.output)
+        self._since = faults.lengths(self.logs)
         with faults.watching_the_disk(self.data), launch.output.open("ab") as output:
             self._child = subprocess.Popen(
                 launch.command, env=launch.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output,
@@ -117,7 +119,7 @@ class Service(ABC):
             elif time.monotonic() > deadline:
                 why = f"did not answer within {START_PATIENCE:.0f} s"
             if why:
-                raise faults.service_failed(self.label, why, self.logs, self.data)
+                raise faults.service_failed(self.label, why, self._since, self.data)
             time.sleep(process.POLL)
 
     def start(self) -> None:

@@ -54,7 +54,8 @@ class Stack:
         """Start what does not run and return once both services answer; safe to call at any time, by several at once.
 
         A port that is given is used and kept. With `owner_pid` the stack stops when that process dies, whatever kills
-        it (and its data goes then with `wipe_with_owner`); without, a stack that has an owner loses it and stays.
+        it (and its data goes then with `wipe_with_owner`), if it did not run before; without, a stack that has an owner
+        loses it and stays.
         Raises FarandoleError, and KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP; whatever it raises, nothing this
         call started is left running.
         """
@@ -65,7 +66,9 @@ class Stack:
                 if asleep:
                     self._plan(kafka_port, postgres_port)
                     self._start(asleep)
-                self._hand_over(owner_pid, wipe_with_owner)
+                if owner_pid is None or len(asleep) == len(self.services):
+                    self._hand_over(owner_pid, wipe_with_owner)
+                self._announce()
             except BaseException:
                 with interrupts.ignored():
                     self._stop(asleep)
@@ -163,7 +166,7 @@ class Stack:
             service.await_ready()
 
     def _hand_over(self, owner_pid: int | None, wipe: bool) -> None:
-        """Write the addresses down, and who the stack must not outlive."""
+        """Write down who the stack must not outlive, and post a watchdog that sees to it."""
         watchdog.dismiss(self.data)
         started = process.start_time(owner_pid) if owner_pid else None
         if owner_pid and started is None:
@@ -172,13 +175,12 @@ class Stack:
             found.owner = Owner(owner_pid, started, wipe) if owner_pid and started else None
         if owner_pid:
             watchdog.post(self.data, owner_pid)
-        self.write_endpoints()
+
+    def _announce(self) -> None:
+        """Tell every other command where the stack is; the start is complete."""
+        state.write(self.data / ENDPOINTS_FILE, json.dumps(asdict(self.endpoints), indent=2) + "\n")
         with self.book.edit() as found:
             found.starting = False
-
-    def write_endpoints(self) -> None:
-        """Tell every other command where the stack is."""
-        state.write(self.data / ENDPOINTS_FILE, json.dumps(asdict(self.endpoints), indent=2) + "\n")
 
     def _stop(self, services: list[Service]) -> None:
         if services:

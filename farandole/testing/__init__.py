@@ -1,4 +1,4 @@
-"""For users' tests: `deliver` runs a handler without Kafka; `running_flow` and the pytest plug-in's fixtures a real stack."""
+"""For users' tests: `deliver` runs a handler without Kafka; `running_flow` and the pytest fixtures use a real stack."""
 
 from typing import TYPE_CHECKING, Any
 

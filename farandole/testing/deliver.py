@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from farandole import ids
@@ -31,9 +30,7 @@ async def deliver(
         raise ConfigurationError(f"agent {agent.name} does not read {type(payload).__name__}")
     name = next(name for name, contract in wiring.reads.items() if contract.event is type(payload))
     envelope = envelope or Envelope(begin(ids.new_trace_id(), Emitter("test"), name))
-    with ThreadPoolExecutor(1) as executor:
-        handling = Handling(wiring, resource, answers, executor, sleep=_at_once, outage_seconds=0)
-        return await handling.run(payload, envelope)
+    return await Handling(wiring, resource, answers, sleep=_at_once, outage_seconds=0).run(payload, envelope)
 
 
 async def _at_once(_seconds: float) -> None:

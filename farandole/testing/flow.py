@@ -33,7 +33,9 @@ def running_flow(
     paths = [Path(file) for file in files] if files is not None else agent_files(project)
     log: list[str] = []
     try:
-        with Children(lambda name, line: log.append(f"{name}: {line}"), cwd=project.root, environment=environment(settings)) as children:
+        with Children(
+            lambda name, line: log.append(f"{name}: {line}"), cwd=project.root, environment=environment(settings)
+        ) as children:
             if projector:
                 children.start("projector", ["projector"])
             for path, agent in load_agents(paths).items():

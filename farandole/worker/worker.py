@@ -41,7 +41,6 @@ class Worker:
         self.decoding = Decoding(settings, wiring, SchemaLog(settings))
         # Claims and commits are blocking calls of one thread each worker: they never overlap, so neither needs a lock.
         self.settling = ThreadPoolExecutor(1, thread_name_prefix=f"settle-{self.agent.name}")
-        self.threads = ThreadPoolExecutor(self.agent.concurrency, thread_name_prefix=f"handle-{self.agent.name}")
 
     async def run(self) -> None:
         """Take, decode, claim, handle, settle, until asked to stop. A crash anywhere repeats work; it never loses or doubles
@@ -58,13 +57,12 @@ class Worker:
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Take a slot, the resource and the transactional id, in that order; given back in the opposite one."""
-        stack.callback(self.threads.shutdown, wait=False, cancel_futures=True)
         stack.callback(self.settling.shutdown)
         stack.callback(self.ledger.close)
         slot = await self._blocking(self.ledger.open)
         resource = await stack.enter_async_context(self.agent.resource(self.settings)) if self.agent.resource else None
         self.handling = Handling(
-            self.wiring, resource, executor=self.threads, outage_seconds=self.settings.outage_seconds,
+            self.wiring, resource, outage_seconds=self.settings.outage_seconds,
         )
         group = self.settings.group(self.agent.name)
         self.intake = Intake(self.settings, self.settings.topic(self.wiring.topic), group, f"{group}.{slot}")

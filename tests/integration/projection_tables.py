@@ -1,0 +1,65 @@
+"""What the projector's tests share: a namespace with its tables, folding without Kafka, and what the tables hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+from farandole import migrate, postgres, projections
+from farandole.kafka import Record
+from farandole.postgres import Connection
+from farandole.project import find_project
+from farandole.projections import Projection
+from farandole.projector.rows import Rows
+from farandole.projector.store import Folded, Place, Store
+from farandole.settings import Settings
+from tests import journeys
+from tests.oracle import JobRow
+
+
+def prepare(settings: Settings) -> list[Projection]:
+    """Tables and views in the test's namespace."""
+    migrate.migrate(settings)
+    found = projections.discover(find_project())
+    projections.install(settings, found)
+    return found
+
+
+class Folder:
+    """A projector without Kafka: folds the records it is given, in the partitions it has claimed."""
+
+    def __init__(self, settings: Settings, owner: str, places: Sequence[Place]) -> None:
+        self.settings = settings
+        self.store = Store(settings, projections.discover(find_project()), owner)
+        self.rows = Rows(journeys.schemas(settings), settings)
+        self.epochs = {place: claim.epoch for place, claim in self.store.claim(places).items()}
+
+    def fold(self, records: Sequence[Record]) -> Folded:
+        reached = {(self.settings.bare(record.topic), record.partition): record.offset + 1 for record in records}
+        return self.store.fold(self.rows.batch(records), reached, self.epochs)
+
+
+def places(records: Sequence[Record], settings: Settings) -> list[Place]:
+    return sorted({(settings.bare(record.topic), record.partition) for record in records})
+
+
+def jobs(connection: Connection[Any]) -> dict[str, JobRow]:
+    """job_state, in the oracle's form."""
+    rows = connection.execute(
+        "SELECT trace_id, stage, status, attempts, run, hop, events, dead_letters, created_at, updated_at FROM job_state"
+    ).fetchall()
+    return {str(row[0]): JobRow(*row[1:]) for row in rows}
+
+
+def stage_times(connection: Connection[Any]) -> dict[tuple[str, date], tuple[int, int, datetime, datetime]]:
+    rows = connection.execute("SELECT stage, day, events, attempts, first_at, last_at FROM stage_times").fetchall()
+    return {(row[0], row[1]): tuple(row[2:]) for row in rows}
+
+
+def one(connection: Connection[Any], query: str) -> Any:
+    """The only value of a query."""
+    row = connection.execute(postgres.script(query)).fetchone()
+    assert row is not None
+    return row[0]
+

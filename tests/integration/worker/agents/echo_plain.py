@@ -1,0 +1,16 @@
+"""jobs.heard -> jobs.said: a plain handler, in threads, that does what the event's plan says."""
+
+import time
+
+from farandole import Agent, BlockingContext
+from tests.integration.worker.plans import Excuse, carry_out
+from tests.integration.worker.words import Heard, Said
+
+agent = Agent("echo_plain", concurrency=50, timeout="30s", attempts=3, backoff="10ms", reasons=Excuse)
+
+
+@agent.handle
+def echo(mail: Heard, ctx: BlockingContext) -> list[Said]:
+    if mail.plan.startswith("slow:"):
+        time.sleep(float(mail.plan.removeprefix("slow:")))
+    return carry_out(mail, ctx.attempt)

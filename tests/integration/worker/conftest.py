@@ -1,0 +1,67 @@
+"""What the worker's tests share: the log of the test's namespace, and events to put on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from farandole.client import Client, Submission
+from farandole.settings import Settings
+from tests.commands import Command, running
+from tests.integration.worker.words import Heard
+from tests.kafka_log import KafkaLog
+
+AGENTS = Path(__file__).parent / "agents"
+
+
+class Stage:
+    """An agent of the tests, the log it reads and writes, and a folder for what it leaves."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.log = KafkaLog(settings.brokers, settings.namespace)
+        self.ledger = folder / "ledger"
+        self._started = 0
+
+    @contextmanager
+    def agent(self, name: str = "echo", *arguments: str, ready: bool = True, **more: str) -> Iterator[Command]:
+        """The agent as a process of its own; the block begins when it has its partitions."""
+        self._started += 1
+        log = self.folder / f"{name}-{self._started}.log"
+        with running(
+            self.settings, log, "run", AGENTS / f"{name}.py", *arguments, TEST_LEDGER=str(self.ledger), **more
+        ) as command:
+            if ready:
+                command.said("ready agent=")
+            yield command
+
+    def submit(self, words: Iterable[tuple[str, str]]) -> list[str]:
+        """Submit (word, plan) pairs, the word being the key; their trace ids."""
+
+        async def send() -> list[str]:
+            async with Client(self.settings) as client:
+                rows = (Submission(Heard(word=word, plan=plan), key=word) for word, plan in words)
+                return [str(trace_id) async for trace_id in client.submit_many(rows)]
+
+        return asyncio.run(send())
+
+    def handled(self) -> list[str]:
+        """The words in the order the handlers met them."""
+        return self.ledger.read_text(encoding="utf-8").split() if self.ledger.exists() else []
+
+    def said(self) -> list[str]:
+        """The words that were said, as committed."""
+        return [fields["word"] for fields in self.log.fields("jobs.said")] if self.log.exists("jobs.said") else []
+
+    def caught_up(self, agent: str = "echo") -> bool:
+        return self.log.lag(agent, "jobs.heard") == 0
+
+
+@pytest.fixture
+def stage(farandole_settings: Settings, tmp_path: Path) -> Stage:
+    return Stage(farandole_settings, tmp_path)

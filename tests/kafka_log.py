@@ -1,0 +1,142 @@
+"""The log as an outsider sees it: confluent-kafka and fastavro alone, so that a fault of the runtime cannot hide itself."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import fastavro
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A committed record."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    decode: Callable[[bytes], dict[str, Any]]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The decoded value of a record that is an event."""
+        return self.decode(self.value or b"")
+
+    def header(self, name: str) -> str:
+        """The last header of that name, as text."""
+        found = [value for key, value in self.headers if key == name]
+        return (found[-1] or b"").decode() if found else ""
+
+
+class KafkaLog:
+    """Reads and writes topics of one namespace."""
+
+    def __init__(self, brokers: str, namespace: str) -> None:
+        self.brokers = brokers
+        self.namespace = namespace
+        self.admin = AdminClient({"bootstrap.servers": brokers})
+        self._schemas: dict[bytes, Any] = {}
+
+    def topic(self, name: str) -> str:
+        return f"{self.namespace}.{name}"
+
+    def exists(self, name: str) -> bool:
+        return self.topic(name) in self.admin.list_topics(timeout=10).topics
+
+    def read(self, name: str) -> list[Logged]:
+        """Every committed record of the topic up to its present end, by partition and offset."""
+        found = [self._logged(message) for message in self._messages(name)]
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+
+    def fields(self, name: str) -> list[dict[str, Any]]:
+        return [record.fields for record in self.read(name)]
+
+    def write(self, name: str, records: Iterable[tuple[bytes | str | None, bytes | None]], *, partition: int = -1,
+              headers: list[tuple[str, bytes | None]] | None = None) -> None:
+        """Produce raw keys and values; every one is acknowledged."""
+        failures: list[str] = []
+        producer = Producer({"bootstrap.servers": self.brokers, "partitioner": "murmur2_random", "linger.ms": 5})
+        for key, value in records:
+            place = {"partition": partition} if partition >= 0 else {}
+            producer.produce(
+                self.topic(name), key=key, value=value, headers=headers,  # type: ignore[arg-type]
+                on_delivery=lambda error, _: failures.append(str(error)) if error else None, **place,
+            )
+        assert producer.flush(20) == 0
+        assert not failures, failures[0]
+
+    def lag(self, group: str, name: str) -> int:
+        """Offsets between what the group has committed and the ends of the topic, transaction markers included."""
+        ends = self._ends(name)
+        asked = [ConsumerGroupTopicPartitions(self.topic(group), [TopicPartition(self.topic(name), p) for p in ends])]
+        found = self.admin.list_consumer_group_offsets(asked, require_stable=True)[self.topic(group)].result(20)
+        return sum(ends[place.partition][1] - max(place.offset, ends[place.partition][0]) for place in found.topic_partitions)
+
+    def committed(self, group: str, name: str) -> dict[int, int]:
+        """The group's offsets by partition; -1001 where it has none."""
+        asked = [ConsumerGroupTopicPartitions(self.topic(group), [TopicPartition(self.topic(name), p) for p in self._ends(name)])]
+        found = self.admin.list_consumer_group_offsets(asked, require_stable=True)[self.topic(group)].result(20)
+        return {place.partition: place.offset for place in found.topic_partitions}
+
+    def _ends(self, name: str) -> dict[int, tuple[int, int]]:
+        reader = self._reader()
+        partitions = self.admin.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
+        try:
+            return {p: reader.get_watermark_offsets(TopicPartition(self.topic(name), p), timeout=10) for p in partitions}
+        finally:
+            reader.close()
+
+    def _messages(self, name: str) -> list[Message[Any, Any]]:
+        reader = self._reader()
+        try:
+            partitions = self.admin.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
+            reader.assign([TopicPartition(self.topic(name), p, OFFSET_BEGINNING) for p in partitions])
+            open_partitions, found = set(partitions), []
+            while open_partitions:
+                for message in reader.consume(1000, 0.2):
+                    error = message.error()
+                    if error and error.code() == KafkaError._PARTITION_EOF:
+                        open_partitions.discard(message.partition() or 0)
+                    else:
+                        assert error is None, error
+                        found.append(message)
+            return found
+        finally:
+            reader.close()
+
+    def _reader(self) -> Consumer:
+        return Consumer(
+            {
+                "bootstrap.servers": self.brokers, "group.id": uuid.uuid4().hex, "isolation.level": "read_committed",
+                "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 50,
+            }
+        )
+
+    def _logged(self, message: Message[Any, Any]) -> Logged:
+        headers: Any = message.headers() or []
+        return Logged(message.partition() or 0, message.offset() or 0, message.key(), message.value(), headers, self.decode)
+
+    def decode(self, value: bytes) -> dict[str, Any]:
+        """The fields of a single-object Avro value, by the schemas on the log."""
+        if value[2:10] not in self._schemas:
+            for message in self._messages("farandole.schemas"):
+                schema = json.loads(message.value() or b"")
+                self._schemas[bytes.fromhex((message.key() or b"").decode())] = fastavro.parse_schema(schema)
+        fields: Any = fastavro.schemaless_reader(BytesIO(value[10:]), self._schemas[value[2:10]], None)
+        return dict(fields)
