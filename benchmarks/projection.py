@@ -2,8 +2,8 @@
 
     python benchmarks/projection.py [jobs=20000]          # KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL, or `farandole up`
 
-Prints one JSON line a figure, rates in events a second. `copy` is the limit: COPY of such rows into such a table, batches
-of 2,000, by psycopg's own row writer. `projection` starts with the first row that is there and ends with the last.
+Prints one JSON line a figure, rates in events a second. `copy` is the limit: COPY of such rows into such a table, in
+batches of 2,000, by psycopg's own row writer. `projection` starts with the first row there and ends with the last.
 """
 
 from __future__ import annotations
@@ -75,13 +75,16 @@ def produce(settings: Settings, jobs: int) -> list[tuple[Any, ...]]:
         for hop, (event, contract) in enumerate(zip(FLOW, contracts, strict=True)):
             emitter = envelope.Emitter(f"agent-{event.__event__.stage}", "1")
             name = contract.writer.name
-            fields = envelope.follow([fields], emitter, name, 0) if fields else envelope.begin(ids.new_trace_id(), emitter, name)
+            fields = (
+                envelope.follow([fields], emitter, name, 0) if fields
+                else envelope.begin(ids.new_trace_id(), emitter, name)
+            )
             payload = event(subject="hello world", text="x" * 100, category="billing", confidence=93)
             value = contract.encode(fields, payload)
             producer.produce(settings.topic(contract.topic), key=envelope.key_of(fields), value=value)
             cause = fields["causation_id"] and UUID(fields["causation_id"])
-            rows.append((UUID(fields["event_id"]), UUID(fields["trace_id"]), name, event.__event__.stage, str(emitter), hop, 1,
-                         cause, datetime.datetime.now(datetime.UTC), contract.topic, 0, job, value,
+            rows.append((UUID(fields["event_id"]), UUID(fields["trace_id"]), name, event.__event__.stage, str(emitter),
+                         hop, 1, cause, datetime.datetime.now(datetime.UTC), contract.topic, 0, job, value,
                          payload.model_dump_json()))
         producer.poll(0)
     producer.flush()
@@ -95,7 +98,8 @@ def copy(connection: Connection[Any], rows: list[tuple[Any, ...]]) -> float:
     connection.execute(postgres.script(TABLE))
     start = time.perf_counter()
     for index in range(0, len(rows), BATCH):
-        with connection.transaction(), connection.cursor().copy(postgres.script(f"COPY bench_copy ({columns}) FROM STDIN")) as out:
+        statement = postgres.script(f"COPY bench_copy ({columns}) FROM STDIN")
+        with connection.transaction(), connection.cursor().copy(statement) as out:
             for row in rows[index : index + BATCH]:
                 out.write_row(row)
     return len(rows) / (time.perf_counter() - start)
@@ -114,7 +118,7 @@ def projection(settings: Settings, connection: Connection[Any], events: int) -> 
             first, start = there, time.perf_counter()
         if there >= events:
             break
-        time.sleep(0.01)
+        time.sleep(0.05)
     seconds = time.perf_counter() - start
     stop.set()
     service.join()
@@ -141,7 +145,7 @@ def main() -> None:
         limit = copy(connection, rows)
         print(json.dumps({"what": "copy", "events_per_s": round(limit)}), flush=True)
         rate = projection(settings, connection, len(rows))
-        print(json.dumps({"what": "projection", "events_per_s": round(rate), "of_copy": round(rate / limit, 2)}), flush=True)
+        print(json.dumps({"what": "projection", "events_per_s": round(rate), "of_copy": round(rate / limit, 2)}))
         for name in (projections.CORE, None):
             start = time.perf_counter()
             events = projections.refold(settings, found, name)

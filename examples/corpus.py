@@ -64,8 +64,8 @@ def fetch() -> None:
     try:
         done = _npm("pack", "--loglevel=error", f"{PACKAGE}@{VERSION}", cwd=half)
         if done.returncode:
-            lines = [line.partition("network ")[2] for line in done.stderr.splitlines()]
-            reason = next(filter(None, lines), done.stderr.strip()[-300:] or "npm gave no reason")
+            lines = [line.removeprefix("npm error ").strip() for line in done.stderr.splitlines()]
+            reason = next((line for line in lines if "reason:" in line), (lines or ["npm gave none"])[0])
             raise FarandoleError(f"npm could not fetch {PACKAGE}@{VERSION}: {reason}", ExitCode.NO_NETWORK)
         tarball = next(half.glob("*.tgz"))
         if _integrity(tarball) != INTEGRITY:

@@ -64,9 +64,9 @@ async def triage(path: Path, show: str = "", every: int = 1) -> Tally:
 
 
 async def _timed(agent: Agent, event: Event, customers: SeedCustomers, tally: Tally) -> Outcome:
-    started = time.perf_counter()
+    started = time.process_time()
     outcome = await deliver(agent, event, resource=customers)
-    taken = time.perf_counter() - started
+    taken = time.process_time() - started
     tally.seconds[agent.name] += taken
     tally.slowest[agent.name] = max(tally.slowest[agent.name], taken)
     return outcome
@@ -99,7 +99,7 @@ def say(tally: Tally) -> None:
     write(f"decisions: {dict(tally.decisions.most_common())}\nlanguages: {dict(tally.languages.most_common())}\n")
     for name in NAMES:
         mean = tally.seconds[name] / tally.mails * 1e6
-        write(f"  {name}: {mean:.0f} µs a mail, slowest {tally.slowest[name] * 1e3:.0f} ms (deliver included)\n")
+        write(f"  {name}: {mean:.0f} µs of CPU a mail, slowest {tally.slowest[name] * 1e3:.0f} ms (deliver included)\n")
     write("".join(f"{line}\n" for line in tally.shown))
 
 

@@ -12,7 +12,7 @@ from types import ModuleType
 from farandole.agent import Agent, load_agent
 from farandole.errors import ConfigurationError, FarandoleError
 from farandole.event import Event, JobDeadLettered, JobFailed
-from farandole.project import Project
+from farandole.project import Project, find_project
 
 #: Part of every flow's contract, whatever a project declares: how a job ends that no agent ends by an event of its own.
 RUNTIME_EVENTS: tuple[type[Event], ...] = (JobFailed, JobDeadLettered)
@@ -20,7 +20,7 @@ RUNTIME_EVENTS: tuple[type[Event], ...] = (JobFailed, JobDeadLettered)
 
 def event_classes(project: Project) -> list[type[Event]]:
     """The event classes of `schemas/*.py`, in the order they are written, files by name; not the runtime's."""
-    project.activate()
+    _activate(project)
     found: dict[str, type[Event]] = {event.__name__: event for event in RUNTIME_EVENTS}
     for path in sorted(project.schemas.glob("*.py")):
         module = _import(path)
@@ -44,6 +44,9 @@ def load_agents(paths: Iterable[str | Path]) -> dict[Path, Agent]:
     """The agent in each file. Raises ConfigurationError naming file and line of one that does not load."""
     agents: dict[Path, Agent] = {}
     for path in map(Path, paths):
+        project = find_project(path.resolve().parent)
+        if project:
+            _activate(project)
         with _naming(path):
             agent = load_agent(path)
         twin = next((other for other, known in agents.items() if known.name == agent.name), None)
@@ -79,15 +82,25 @@ def _is_own_event(value: object, module: ModuleType) -> bool:
 
 
 def _import(path: Path) -> ModuleType:
-    """Import `schemas/<name>.py` under the name agents use. Another project's module of that name gives way."""
-    name = f"{path.parent.name}.{path.stem}"
-    loaded = sys.modules.get(name)
-    if loaded and Path(loaded.__file__ or "").resolve() != path.resolve():
-        for stale in [key for key in sys.modules if key == path.parent.name or key.startswith(f"{path.parent.name}.")]:
-            del sys.modules[stale]
+    """Import `schemas/<name>.py` under the name agents use."""
     with _naming(path):
-        importlib.invalidate_caches()
-        return importlib.import_module(name)
+        return importlib.import_module(f"{path.parent.name}.{path.stem}")
+
+
+def _activate(project: Project) -> None:
+    """Put the project first; modules called like its own, of a project that was active before, give way."""
+    project.activate()
+    for folder in (project.schemas, project.agents):
+        loaded = [name for name in sys.modules if name.split(".")[0] == folder.name]
+        if any(not _lies_in(sys.modules[name], folder) for name in loaded):
+            for name in loaded:
+                del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def _lies_in(module: ModuleType, folder: Path) -> bool:
+    places = [module.__file__] if getattr(module, "__file__", None) else list(getattr(module, "__path__", []))
+    return all(Path(place or "").resolve().is_relative_to(folder.resolve()) for place in places)
 
 
 class _naming:  # noqa: N801  reads as a word at the `with`

@@ -199,7 +199,8 @@ def _apply_views(connection: Connection[Any], projection: Projection) -> None:
         connection.execute(sql.SQL("DROP VIEW IF EXISTS {} CASCADE").format(sql.Identifier(view)))
     if projection.views.strip():
         apply(connection, projection, "views.sql", projection.views)
-    connection.execute("UPDATE projection SET views_hash = %s WHERE name = %s", (projection.views_hash, projection.name))
+    given = (projection.views_hash, projection.name)
+    connection.execute("UPDATE projection SET views_hash = %s WHERE name = %s", given)
 
 
 def apply(connection: Connection[Any], projection: Projection, file: str, text: str) -> None:

@@ -80,6 +80,8 @@ def source_of_farandole() -> tuple[str, Path | None]:
     url = urlsplit(origin.get("url", ""))
     if not origin:
         return requirement, None
+    if commit := origin.get("vcs_info"):
+        return f"farandole[{_EXTRAS}] @ {commit['vcs']}+{origin['url']}@{commit['commit_id']}", None
     if url.scheme != "file":
         return f"farandole[{_EXTRAS}] @ {origin['url']}", None
     path = Path(unquote(url.path))

@@ -179,7 +179,7 @@ class Acted(Event, topic="jobs.acted", stage="acted"):
     why: str
     decided_by: str
     draft: Draft | None = Field(None, description="of a reply")
-    team: Team | None = Field(None, description="of a routing")
+    team: Team | None = Field(None, description="of a routing, and of a reply that promises more")
     known_orders: list[str] = Field([], description="the sender's own orders: all that a draft may speak of")
 
 

@@ -1,4 +1,4 @@
-"""Random journeys of jobs, as records in a log: late clocks, redrives, dead letters, fan-outs, events without a stage."""
+"""Random journeys of jobs, as records in a log: odd clocks, redrives, dead letters, events without a stage."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from agents.rules.drafting import draft_of
-from agents.rules.templates import TEXTS, Occasion
+from agents.rules.templates import PROMISES, TEXTS, Occasion
 from schemas.jobs import Category, Decision, Draft, Enriched, Order, Team, Urgency
 
 #: Nobody waits for an answer to these.
@@ -13,7 +13,7 @@ IGNORED = {
     Category.AUTO_REPLY: "written by a machine",
 }
 
-#: Who takes a category, when it is not answered here.
+#: Who takes a category when it is not answered here, or when the answer promises that somebody will.
 TEAMS = {
     Category.ORDER_STATUS: Team.SUPPORT,
     Category.REFUND: Team.BILLING,
@@ -83,7 +83,8 @@ def _reply(mail: Enriched, occasion: Occasion, language: str, order: Order | Non
     if language not in TEXTS[occasion]:
         return _route(mail, f"no answer at hand in language {language}")
     draft = draft_of(mail, occasion, language, order)
-    return Action(decision=Decision.REPLY, why=why, draft=draft)
+    team = TEAMS[mail.category] if occasion in PROMISES else None
+    return Action(decision=Decision.REPLY, why=why, draft=draft, team=team)
 
 
 def _route(mail: Enriched, why: str) -> Action:

@@ -16,6 +16,9 @@ class Occasion(StrEnum):
     THANKS = "thanks"
 
 
+#: These promise that people do something, so a team takes the mail besides.
+PROMISES = {Occasion.REFUND, Occasion.SORRY, Occasion.INVOICE, Occasion.APPLICATION}
+
 GREETING = {"en": "Hello", "de": "Guten Tag", "fr": "Bonjour", "es": "Hola", "it": "Buongiorno"}
 CLOSING = {
     "en": "Kind regards\nThe customer team",
@@ -58,11 +61,11 @@ STATUS = {
 
 TEXTS: dict[Occasion, dict[str, str]] = {
     Occasion.STATUS: {
-        "en": "Your order {order} is: {status}. We will write to you as soon as that changes.",
-        "de": "Ihre Bestellung {order} ist: {status}. Wir schreiben Ihnen, sobald sich das ändert.",
-        "fr": "Votre commande {order} est : {status}. Nous vous écrivons dès que cela change.",
-        "es": "Su pedido {order} está: {status}. Le escribiremos en cuanto cambie.",
-        "it": "Il Suo ordine {order} è: {status}. Le scriveremo non appena cambia.",
+        "en": "Your order {order} is: {status}. If that is not what you see, please answer this mail.",
+        "de": "Ihre Bestellung {order} ist: {status}. Wenn das nicht stimmt, antworten Sie bitte auf diese Nachricht.",
+        "fr": "Votre commande {order} est : {status}. Si ce n'est pas le cas, merci de répondre à ce message.",
+        "es": "Su pedido {order} está: {status}. Si no es así, responda por favor a este mensaje.",
+        "it": "Il Suo ordine {order} è: {status}. Se non è così, risponda per favore a questo messaggio.",
     },
     Occasion.WHICH_ORDER: {
         "en": "So that we can help you, please send us the number of your order. It is in the mail that confirmed it.",

@@ -94,7 +94,7 @@ def _input(project: Project) -> tuple[Path, str | None]:
     return project.root / str(table["input"]), table.get("key")
 
 
-async def _play(run: Show, settings: Settings, children: Children, timeout: float) -> int:  # noqa: ASYNC109
+async def _play(run: Show, settings: Settings, children: Children, within: float) -> int:
     """Submit, watch, show. Returns how many jobs had not ended at the deadline."""
     from farandole.client import Client
     from farandole.flow import ingest_event
@@ -108,17 +108,17 @@ async def _play(run: Show, settings: Settings, children: Children, timeout: floa
         again = len(trace_ids) - len(set(trace_ids))
         twice = f" ({again} of {len(trace_ids)} rows repeat{'s' * (again == 1)} a key: the same job)" if again else ""
         run.step(f"{len(set(trace_ids))} jobs submitted from {run.source.relative_to(run.project.root)}{twice}")
-        left = await _watch(run, settings, children, trace_ids, timeout)
+        left = await _watch(run, settings, children, trace_ids, within)
     await asyncio.to_thread(_results, settings, trace_ids)
     return left
 
 
-async def _watch(run: Show, settings: Settings, children: Children, trace_ids: list[UUID], timeout: float) -> int:  # noqa: ASYNC109
+async def _watch(run: Show, settings: Settings, children: Children, trace_ids: list[UUID], within: float) -> int:
     """Draw how the jobs move until all have ended; raises Stopped when a process ends before that."""
     from rich.live import Live
 
     wanted = set(trace_ids)
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + within
     first = True
     with Live(console=screen(), transient=True, refresh_per_second=10) as live:
         while True:

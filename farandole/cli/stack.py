@@ -24,9 +24,11 @@ def up(kafka_port: Port = None, postgres_port: Port = None) -> None:
     """Start the local Kafka and Postgres of this project (or find them running); they stay until `farandole down`."""
     screen = Console(stderr=True, highlight=False)
     with screen.status("starting the local stack") as line:
+
         def say(text: str) -> None:
             screen.print(text, markup=False)
             line.update(text)
+
         endpoints = _stack(say).up(kafka_port=kafka_port, postgres_port=postgres_port)
     screen.print("the local stack is up; `farandole down` stops it", markup=False)
     typer.echo(f"KAFKA_BOOTSTRAP_SERVERS={endpoints.kafka_bootstrap_servers}")

@@ -73,7 +73,7 @@ def submit(
         skip=skipped.append if skip_invalid else None,
     )
     sent = Sent(keyed=key is not None)
-    unfinished = asyncio.run(_submit(settings, checked, sent, timeout=timeout if wait else None, json=json))
+    unfinished = asyncio.run(_submit(settings, checked, sent, within=timeout if wait else None, json=json))
     for error in skipped[:20]:
         note(f"skipped {error}", "yellow")
     if not json:
@@ -111,10 +111,10 @@ async def _submit(
     checked: Iterator[Submission],
     sent: Sent,
     *,
-    timeout: float | None,  # noqa: ASYNC109
+    within: float | None,
     json: bool,
 ) -> int:
-    """Send everything; with a timeout wait for the jobs. Returns how many of them are not done."""
+    """Send everything; with `within` (seconds) wait for the jobs. Returns how many of them are not done."""
     from farandole.client import Client
 
     trace_ids: list[UUID] = []
@@ -123,7 +123,7 @@ async def _submit(
             try:
                 async for trace_id in client.submit_many(checked):
                     sent.count += 1
-                    if timeout is not None:
+                    if within is not None:
                         trace_ids.append(trace_id)
                     elif json:
                         print_line({"trace_id": trace_id})
@@ -131,14 +131,20 @@ async def _submit(
                         line.update(f"{sent.count:,} submitted{sent.rate()}")
             except FarandoleError as error:
                 raise sent.explain(error) from error
-            if timeout is None:
+            if within is None:
                 return 0
-            return await _wait(client, trace_ids, timeout, line, json)
+            return await _wait(client, trace_ids, within, line, json)
 
 
-async def _wait(client: Client, trace_ids: list[UUID], timeout: float, line: Status, json: bool) -> int:
+async def _wait(
+    client: Client,
+    trace_ids: list[UUID],
+    within: float,
+    line: Status,
+    json: bool,
+) -> int:
     """Wait for all of them, within one deadline for all."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + within
     undone = 0
     for number, trace_id in enumerate(trace_ids):
         line.update(f"waiting for {len(trace_ids) - number:,} jobs")

@@ -1,4 +1,4 @@
-"""The partitions a projector holds: claimed in the database, read from where the database says, never from elsewhere."""
+"""The partitions a projector holds: claimed in the database, and read from where the database says."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Partitions:
 
     def stop_at_gap(self, place: Place, reason: str) -> None:
         """Name the gap in the database and the log, and leave the partition where it is; the others go on."""
-        log.error("gap topic=%s partition=%s: %s; this partition stands still until a person sets next_offset and clears gap"
-                  " in projector_offset", *place, reason)
+        log.error("gap topic=%s partition=%s: %s; this partition stands still until a person sets next_offset and"
+                  " clears gap in projector_offset", *place, reason)
         self._stopped.add(place)
         epoch = self.epochs.pop(place, None)
         if epoch is not None:
@@ -75,7 +75,7 @@ class Partitions:
             self._consumer.pause([self._part(place)])
 
     def check_topics(self) -> None:
-        """Stop at topics that were deleted and made again, which offsets alone do not show; try again what was stopped."""
+        """Stop at topics that were deleted and made again, which offsets alone do not show; try stopped ones again."""
         self._stopped.clear()
         topics = {topic for topic, _ in self.epochs}
         found = self._ask_topic_ids(topics)

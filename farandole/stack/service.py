@@ -151,6 +151,7 @@ class Service(ABC):
 
     def _reap(self) -> None:
         if self._child is not None:
+            self._child.kill()  # for a few microseconds after its launch a process has no command line to be found by
             self._child.wait()
             self._child = None
 

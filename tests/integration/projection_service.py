@@ -1,4 +1,4 @@
-"""What tests of the running projector share: events in Kafka, the projector as a thread or a process, waiting for facts."""
+"""What tests of the running projector share: events in Kafka, the projector as a thread or a process, waiting."""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ def places(records: Sequence[Record], settings: Settings) -> list[Place]:
 def jobs(connection: Connection[Any]) -> dict[str, JobRow]:
     """job_state, in the oracle's form."""
     rows = connection.execute(
-        "SELECT trace_id, stage, status, attempts, run, hop, events, dead_letters, created_at, updated_at FROM job_state"
+        "SELECT trace_id, stage, status, attempts, run, hop, events, dead_letters, created_at, updated_at"
+        " FROM job_state"
     ).fetchall()
     return {str(row[0]): JobRow(*row[1:]) for row in rows}
 

@@ -39,13 +39,15 @@ def log_end(settings: Settings, topic: str) -> int:
     """Where the topic ends, transaction markers included, over all partitions."""
     reader = kafka.consumer(settings, settings.group("test"))
     try:
-        parts = range(settings.partitions)
-        return sum(reader.get_watermark_offsets(TopicPartition(settings.topic(topic), part), timeout=10)[1] for part in parts)
+        parts = [TopicPartition(settings.topic(topic), part) for part in range(settings.partitions)]
+        return sum(reader.get_watermark_offsets(part, timeout=10)[1] for part in parts)
     finally:
         reader.close()
 
 
-def test_what_lies_in_kafka_is_folded_and_garbage_is_parked(farandole_settings: Settings, database: Connection[Any]) -> None:
+def test_what_lies_in_kafka_is_folded_and_garbage_is_parked(
+    farandole_settings: Settings, database: Connection[Any]
+) -> None:
     """Cases K4 and K10."""
     chosen = facts(21, 50)
     send(farandole_settings, chosen)
@@ -66,9 +68,10 @@ def test_the_marker_of_a_transaction_leaves_no_lag(farandole_settings: Settings,
     end = log_end(farandole_settings, "jobs.done")
     assert end == 2
     with running(farandole_settings):
-        until(lambda: one(database, "SELECT coalesce(sum(next_offset), 0) FROM projector_offset WHERE topic = 'jobs.done'") == end)
+        until(lambda: one(database, "SELECT sum(next_offset) FROM projector_offset WHERE topic = 'jobs.done'") == end)
     reader = kafka.consumer(farandole_settings, farandole_settings.group("projector"))
-    parts = [TopicPartition(farandole_settings.topic("jobs.done"), part) for part in range(farandole_settings.partitions)]
+    name = farandole_settings.topic("jobs.done")
+    parts = [TopicPartition(name, part) for part in range(farandole_settings.partitions)]
     assert max(part.offset for part in reader.committed(parts, timeout=10)) == end
     reader.close()
 
@@ -129,7 +132,10 @@ def test_connections_that_are_cut_cost_nothing(farandole_settings: Settings, dat
     """The database ends the projector's connections again and again, commits of unknown outcome included."""
     chosen = facts(51, 1500)
     happened = [fact.happened for fact in chosen]
-    cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'farandole projector %'"
+    cut = (
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        " WHERE application_name LIKE 'farandole projector %'"
+    )
     with running(farandole_settings.model_copy(update={"batch": 40})):
         until(lambda: one(database, "SELECT count(*) FROM projector_offset WHERE owner IS NOT NULL") > 0)
         send(farandole_settings, chosen)
@@ -148,7 +154,7 @@ def test_an_offset_out_of_the_log_is_a_named_gap_and_the_other_partitions_go_on(
     database.execute("INSERT INTO projector_offset (topic, partition, next_offset) VALUES ('jobs.done', 0, 4711)")
     submitted = new_fact(Submitted)
     with running(farandole_settings):
-        until(lambda: one(database, "SELECT gap FROM projector_offset WHERE topic = 'jobs.done' AND partition = 0") is not None)
+        until(lambda: one(database, "SELECT count(*) FROM projector_offset WHERE gap IS NOT NULL") == 1)
         send(farandole_settings, [submitted])
         until(lambda: count(database) == 1)
     assert "out of" in one(database, "SELECT gap FROM projector_offset WHERE next_offset = 4711")
@@ -162,8 +168,8 @@ def test_a_topic_that_was_made_again_is_a_named_gap(farandole_settings: Settings
     with running(farandole_settings):
         send(farandole_settings, [new_fact(Submitted), new_fact(Classified)])
         until(lambda: count(database) == 2)
-    gaps = {row[0] for row in database.execute("SELECT topic FROM projector_offset WHERE gap LIKE '%made again%'").fetchall()}
-    assert gaps == {"jobs.classified"}
+    gaps = database.execute("SELECT DISTINCT topic FROM projector_offset WHERE gap LIKE '%made again%'").fetchall()
+    assert gaps == [("jobs.classified",)]
 
 
 @pytest.fixture
@@ -175,11 +181,15 @@ def fragile(farandole_outages: Stack, farandole_namespace: str) -> Settings:
     return settings
 
 
-def test_while_the_database_is_away_nothing_is_parked_and_work_goes_on_after_it(fragile: Settings, farandole_outages: Stack) -> None:
+def test_while_the_database_is_away_nothing_is_parked_and_work_goes_on_after_it(
+    fragile: Settings, farandole_outages: Stack
+) -> None:
     """Case P7."""
     chosen = facts(61, 300)
     happened = [fact.happened for fact in chosen]
     with running(fragile.model_copy(update={"batch": 50})):
+        with postgres.connect(fragile) as connection:
+            until(lambda: one(connection, "SELECT count(*) FROM projector_offset WHERE owner IS NOT NULL") > 0)
         send(fragile, chosen[:300])
         farandole_outages.postgres.kill()
         send(fragile, chosen[300:])

@@ -20,12 +20,12 @@ m01 an order that is on its way        order_status    normal en  reply
 m02 the same in German                 order_status    normal de  reply
 m03 two orders, one too many           refund          normal fr  route  billing
 m04 the tracking number, please        order_status    normal es  reply
-m05 a chair with a broken leg          complaint       normal it  reply
-m06 the third broken parcel            complaint       normal en  reply
-m07 cancel before it leaves            refund          normal en  reply
+m05 a chair with a broken leg          complaint       normal it  reply  care
+m06 the third broken parcel            complaint       normal en  reply  care
+m07 cancel before it leaves            refund          normal en  reply  billing
 m08 Dutch, which we cannot write       order_status    normal nl  route  support
 m09 a thank-you                        thanks          low    en  reply
-m10 the invoice for the tax            invoice         normal en  reply
+m10 the invoice for the tax            invoice         normal en  reply  billing
 m11 an order, but which                order_status    normal en  reply
 m12 somebody else's order              order_status    normal en  route  support
 m13 two hundred lamps                  sales           normal en  route  sales
@@ -34,8 +34,8 @@ m15 a lottery                          spam            low    en  ignore
 m16 pills                              spam            low    en  ignore
 m17 a newsletter                       newsletter      low    en  ignore
 m18 a mailing list                     newsletter      low    en  ignore
-m19 an application                     job_application low    en  reply
-m20 a German application               job_application low    de  reply
+m19 an application                     job_application low    en  reply  people
+m20 a German application               job_application low    de  reply  people
 m21 neither subject nor text           empty           low    und reply
 m22 nobody to answer to                refund          normal en  reply  no_recipient
 m23 a bounce                           auto_reply      low    en  ignore
@@ -51,11 +51,11 @@ m32 a French lawyer                    legal           high   fr  route  legal
 m33 twenty kilobytes of log            technical       normal en  route  support
 m34 emoji, invisible characters        thanks          low    en  reply
 m35 combining marks, control codes     other           normal en  route  support
-m36 a card number in the subject       refund          normal en  reply  card_number
+m36 a card number in the subject       refund          normal en  reply  billing card_number
 m37 a link in the subject              order_status    normal en  reply  foreign_link
 m38 a forgotten password               technical       normal en  route  support
 m39 Portuguese                         order_status    normal pt  route  support
-m40 a German invoice                   invoice         normal de  reply
+m40 a German invoice                   invoice         normal de  reply  billing
 m41 gift cards for the boss            phishing        high   en  route  security
 m42 three questions for a thesis       other           normal en  route  support
 m01 the first one once more            order_status    normal en  reply

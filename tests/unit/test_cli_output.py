@@ -80,12 +80,13 @@ def test_a_log_entry_is_one_harmless_line(formatter: logging.Formatter) -> None:
 
 
 def test_a_timeline_fits_into_100_columns_and_shows_each_event_once() -> None:
+    reason = {"reason": "no_order", "detail": "unknown"}
+    later = {"since": 3, "took": timedelta(seconds=3), "attempt": 2}
     rows = [
         row(0, stage="submitted", type="jobs.Submitted", emitted_by="client"),
-        row(3, stage="classified", type="jobs.Classified", emitted_by="classify 1.2", took=timedelta(seconds=3), attempt=2),
-        row(3.5, stage="failed", type="jobs.JobFailed", emitted_by="confirm", took=timedelta(seconds=0.5), outcome="failed",
-            body={"reason": "no_order", "detail": "unknown"}),
-    ]  # fmt: skip
+        row(**later, stage="classified", type="jobs.Classified", emitted_by="classify 1.2"),  # type: ignore[arg-type]
+        row(3.5, stage="failed", type="jobs.JobFailed", emitted_by="confirm", outcome="failed", body=reason),
+    ]
     text = drawn(timeline(job(stage="failed", status="failed", tenant=None, data=None), rows, 100))
     assert max(map(len, text.splitlines())) <= 100
     assert [text.count(word) for word in ("Submitted", "Classified", "JobFailed")] == [1, 1, 1]
@@ -105,6 +106,8 @@ def test_durations_are_short() -> None:
 
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     command = f"{sys.executable} -m farandole config --json | true; echo ${{PIPESTATUS[0]}}"
-    ended = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
     assert ended.stderr == ""
     assert ended.stdout.strip() in ("0", "141")  # 0: it was done before the pipe closed

@@ -79,7 +79,9 @@ def test_line_ends_and_layout_are_no_drift(tmp_path: Path) -> None:
     assert schemas.check(found, "orders") == []
 
 
-def test_a_changed_class_is_drift_and_the_command_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_class_is_drift_and_the_command_says_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     schemas.write(project(tmp_path), "orders")
     path = tmp_path / "schemas" / "orders.Billed.avsc"
     edit(path, '"terminal": "done"', '"terminal": "failed"')

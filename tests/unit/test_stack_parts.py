@@ -33,7 +33,9 @@ def test_a_mark_is_short_enough_for_the_name_of_a_postgres_cluster(tmp_path: Pat
 def test_a_process_is_found_by_its_mark_and_no_other_is(tmp_path: Path) -> None:
     # Given a process that carries a mark
     word = process.mark(tmp_path, "test")
-    with subprocess.Popen([sys.executable, "-c", "input()", word], stdin=subprocess.PIPE) as child:
+    command = [sys.executable, "-c", "print(flush=True); input()", word]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout and child.stdout.readline() == b"\n"
         # Then it is found by it, our own is not, and the end of the child is seen
         assert [one.pid for one in process.find(word)] == [child.pid]
         assert process.marked(os.getpid(), word) is None

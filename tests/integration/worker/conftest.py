@@ -29,15 +29,15 @@ class Stage:
         self._started = 0
 
     @contextmanager
-    def agent(self, name: str = "echo", *arguments: str, ready: bool = True, **more: str) -> Iterator[Command]:
-        """The agent as a process of its own; the block begins when it has its partitions."""
+    def agent(self, *names: str, ready: bool = True, **more: str) -> Iterator[Command]:
+        """Agents (default: echo) in a process of their own; the block begins when they are ready."""
         self._started += 1
-        log = self.folder / f"{name}-{self._started}.log"
-        with running(
-            self.settings, log, "run", AGENTS / f"{name}.py", *arguments, TEST_LEDGER=str(self.ledger), **more
-        ) as command:
+        names = names or ("echo",)
+        log = self.folder / f"{'-'.join(names)}-{self._started}.log"
+        files = [AGENTS / f"{name}.py" for name in names]
+        with running(self.settings, log, "run", *files, TEST_LEDGER=str(self.ledger), **more) as command:
             if ready:
-                command.said("ready agent=")
+                command.said("ready agent=", times=len(names))
             yield command
 
     def submit(self, words: Iterable[tuple[str, str]]) -> list[str]:

@@ -25,7 +25,6 @@ def note(mail: Heard) -> None:
 
 
 def carry_out(mail: Heard, attempt: int) -> list[Said]:
-    note(mail)
     match mail.plan.split(":"):
         case ["none"]:
             return []

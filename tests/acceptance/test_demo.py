@@ -1,0 +1,68 @@
+"""`farandole demo` on this repository: mails in, four agents as processes, finished jobs out, nothing left running."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from farandole.errors import ExitCode
+from farandole.settings import Settings
+from farandole.testing.flow import environment
+
+ROOT = Path(__file__).parents[2]
+
+
+def demo(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "farandole", "demo", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment(settings), "COLUMNS": "100"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+def of_this_namespace(settings: Settings) -> list[int]:
+    """Processes that still run with this test's namespace."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("FARANDOLE_NAMESPACE") == settings.namespace:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_every_mail_of_the_demo_ends_and_the_demo_works_again(farandole_settings: Settings) -> None:
+    started = time.monotonic()
+    first = demo(farandole_settings)
+    took = time.monotonic() - started
+    assert first.returncode == 0, first.stdout + first.stderr
+    ended, of = re.search(r"(\d+) of (\d+) jobs have ended", first.stderr).groups()  # type: ignore[union-attr]
+    assert ended == of
+    assert int(ended) >= 38
+    assert "blocked" not in first.stdout
+    assert "decided by offline rules" in first.stdout
+    assert "farandole jobs" in first.stderr
+    assert max(map(len, first.stdout.splitlines())) <= 100
+    assert took < 45  # 6 s here alone; other tests may run beside it
+    again = demo(farandole_settings)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "nothing ran twice" in again.stderr
+    assert of_this_namespace(farandole_settings) == []
+
+
+def test_a_demo_that_cannot_finish_in_time_says_so_and_leaves_nothing_running(farandole_settings: Settings) -> None:
+    ended = demo(farandole_settings, "--timeout", "1")
+    assert ended.returncode in (ExitCode.TIMEOUT, ExitCode.OK), ended.stderr
+    assert of_this_namespace(farandole_settings) == []

@@ -1,0 +1,200 @@
+"""The client submits once a key, as fast as the broker takes it, and says how jobs stand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import psutil
+import pytest
+
+from farandole import Client, Event, Submission, WaitTimeout, kafka
+from farandole.envelope import Envelope
+from farandole.errors import ConfigurationError, FarandoleError, Unreachable
+from farandole.project import Project, require_project
+from farandole.records import decode, writer_of
+from farandole.schema_log import SchemaLog
+from farandole.settings import Settings
+from farandole.testing import running_flow
+
+AGENT = """
+from farandole import Agent, Event, Fail
+
+class Asked(Event, topic="jobs.asked", stage="asked", ingest=True):
+    text: str
+
+class Answered(Event, topic="jobs.answered", stage="answered", terminal="done"):
+    text: str
+
+agent = Agent("answer")
+
+@agent.handle
+async def answer(asked: Asked) -> Answered:
+    if asked.text == "fail":
+        raise Fail("asked_to")
+    return Answered(text=asked.text)
+"""
+
+
+class Asked(Event, topic="jobs.asked", stage="asked", ingest=True):
+    text: str
+
+
+def records(settings: Settings, topic: str, count: int) -> list[kafka.Record]:
+    """The first `count` records of a topic, within a bounded time."""
+    reader = kafka.consumer(settings, settings.group(uuid4().hex))
+    name = settings.topic(topic)
+    partitions = kafka.check_broker(settings)[name]
+    reader.assign([kafka.TopicPartition(name, number, kafka.OFFSET_BEGINNING) for number in range(partitions)])
+    found: list[kafka.Record] = []
+    deadline = time.monotonic() + 20
+    while len(found) < count and time.monotonic() < deadline:
+        found += [kafka.record_of(message) for message in reader.consume(1000, 0.2) if not message.error()]
+    reader.close()
+    return found
+
+
+async def test_a_submitted_job_is_on_the_broker_with_its_schema_when_submit_returns(
+    farandole_settings: Settings,
+) -> None:
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    async with Client(farandole_settings) as client:
+        trace_id = await client.submit(Asked(text="hello"), key="k", at=at, tenant="acme")
+    (record,) = await asyncio.to_thread(records, farandole_settings, "jobs.asked", 1)
+    assert record.key == str(trace_id).encode()
+    writer = writer_of(record, SchemaLog(farandole_settings))
+    fields = decode(record, writer, farandole_settings).fields
+    envelope = Envelope(fields)
+    assert (writer.name, fields["text"], envelope.trace_id) == ("jobs.Asked", "hello", trace_id)
+    assert (envelope.tenant, envelope.emitted_by, envelope.hop) == ("acme", "client", 0)
+    assert trace_id.int >> 80 == int(at.timestamp() * 1000)
+
+
+async def test_the_same_key_is_the_same_job_and_the_same_event(farandole_settings: Settings) -> None:
+    async with Client(farandole_settings) as client:
+        first = await client.submit(Asked(text="one"), key="k")
+        again = await client.submit(Asked(text="two"), key="k")
+        other = await client.submit(Asked(text="one"), key="k", tenant="t")
+        fresh = [await client.submit(Asked(text="one")) for _ in range(2)]
+    assert first == again
+    assert len({first, other, *fresh}) == 4
+
+
+async def test_many_are_sent_in_order_by_the_thousand_a_second_without_reading_ahead(
+    farandole_settings: Settings,
+) -> None:
+    drawn = 0
+
+    def rows(count: int) -> Iterator[Submission]:
+        nonlocal drawn
+        for number in range(count):
+            drawn += 1
+            yield Submission(Asked(text=f"{number}"), key=f"{number}")
+
+    async with Client(farandole_settings) as client:
+        await client.submit(Asked(text="first"))
+        started = time.perf_counter()
+        seen: list[UUID] = []
+        async for trace_id in client.submit_many(rows(20_000)):
+            seen.append(trace_id)
+            assert drawn - len(seen) <= 10 * 500
+        rate = len(seen) / (time.perf_counter() - started)
+    assert len(set(seen)) == 20_000
+    assert rate > 2_000
+    found = await asyncio.to_thread(records, farandole_settings, "jobs.asked", 20_001)
+    assert {record.key for record in found} >= {str(trace_id).encode() for trace_id in seen}
+
+
+async def test_an_error_among_the_rows_comes_after_what_was_before_it(farandole_settings: Settings) -> None:
+    def rows() -> Iterator[Submission]:
+        for number in range(1_234):
+            yield Submission(Asked(text=f"{number}"))
+        raise FarandoleError("line 1235 is wrong")
+
+    sent = 0
+    async with Client(farandole_settings) as client:
+        with pytest.raises(FarandoleError, match="line 1235"):
+            async for _ in client.submit_many(rows()):
+                sent += 1
+    assert sent == 1_234
+    assert len(await asyncio.to_thread(records, farandole_settings, "jobs.asked", sent)) == sent
+
+
+async def test_the_event_loop_runs_on_while_many_are_submitted(farandole_settings: Settings) -> None:
+    worst = 0.0
+
+    async def watch() -> None:
+        nonlocal worst
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.001)
+            worst = max(worst, time.perf_counter() - before)
+
+    async with Client(farandole_settings) as client:
+        await client.submit(Asked(text="first"))
+        watching = asyncio.ensure_future(watch())
+        _ = [
+            trace_id async for trace_id in client.submit_many(Submission(Asked(text="x" * 300)) for _ in range(10_000))
+        ]
+        watching.cancel()
+    assert worst < 0.5
+
+
+async def test_without_a_broker_submitting_says_so(
+    farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "ANSWER", 1.0)
+    async with Client(farandole_settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})) as client:
+        with pytest.raises(Unreachable, match="no Kafka broker answers"):
+            await client.submit(Asked(text="x"))
+
+
+async def test_without_a_projection_a_job_is_unknown_and_waiting_ends_in_time(farandole_settings: Settings) -> None:
+    async with Client(farandole_settings) as client:
+        trace_id = uuid4()
+        assert await client.job(trace_id) is None
+        assert await client.journey(trace_id) == []
+        started = time.monotonic()
+        with pytest.raises(WaitTimeout, match="is a projector running") as raised:
+            await client.wait(trace_id, timeout=0.3)
+        assert isinstance(raised.value, TimeoutError)
+        assert raised.value.job is None
+        assert 0.25 < time.monotonic() - started < 2
+
+
+async def test_a_value_that_does_not_fit_the_schema_is_refused_before_anything_is_sent(
+    farandole_settings: Settings,
+) -> None:
+    async with Client(farandole_settings) as client:
+        with pytest.raises(ConfigurationError, match=r"jobs\.Asked does not fit its schema"):
+            await client.submit(Asked.model_construct(text=None))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Project:
+    (tmp_path / "pyproject.toml").write_text('[tool.farandole]\nflow = "jobs"\n')
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "answer.py").write_text(AGENT)
+    return require_project(tmp_path)
+
+
+async def test_waiting_follows_a_job_to_a_stage_and_to_its_end(farandole_settings: Settings, flow: Project) -> None:
+    with running_flow(farandole_settings, root=flow.root) as children:
+        async with Client(farandole_settings) as client:
+            good, bad = await client.submit(Asked(text="hello")), await client.submit(Asked(text="fail"))
+            asked = await client.wait(good, stage="asked", timeout=60)
+            done, failed = await asyncio.gather(client.wait(good, timeout=60), client.wait(bad, timeout=60))
+            journey = await client.journey(good)
+            with pytest.raises(WaitTimeout, match="last seen in stage 'answered', done"):
+                await client.wait(good, stage="never", timeout=0.2)
+        pids = children.pids
+    assert asked.trace_id == good
+    assert (done.status, done.stage, failed.status) == ("done", "answered", "failed")
+    assert done.data == {"asked": {"text": "hello"}, "answered": {"text": "hello"}}
+    assert [row.stage for row in journey] == ["asked", "answered"]
+    assert set(pids) == {"answer", "projector"}
+    assert not any(psutil.pid_exists(pid) for pid in pids.values())

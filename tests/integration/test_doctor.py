@@ -1,0 +1,78 @@
+"""The doctor names what is wrong and what to do, and goes on with what can still be examined."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from farandole import doctor, kafka, migrate, postgres, schemas, topics
+from farandole.flow import agent_files, load_agents
+from farandole.schema_log import SCHEMA_TOPIC
+from farandole.settings import Settings
+from farandole.testing.flow import environment
+from tests.unit.projects import project
+
+AGENTS = {"price": ("Placed", "Priced"), "bill": ("Priced", "Billed")}
+
+
+@pytest.fixture
+def here(tmp_path: Path, farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of flow `orders` as working folder, its settings in the environment."""
+    for variable, value in environment(farandole_settings.model_copy(update={"flow": "orders"})).items():
+        monkeypatch.setenv(variable, value)
+    schemas.write(project(tmp_path, agents=AGENTS), "orders")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def found() -> dict[str, list[doctor.Finding]]:
+    by_check: dict[str, list[doctor.Finding]] = {}
+    for finding in doctor.examine():
+        by_check.setdefault(finding.check, []).append(finding)
+    return by_check
+
+
+def test_before_the_first_start_nothing_is_a_problem(here: Path) -> None:
+    findings = found()
+    assert {finding.state for group in findings.values() for finding in group} <= {"ok", "warning", "skipped"}
+    assert findings["migrations"][0].advice.startswith("farandole migrate")
+    assert {finding.state for finding in findings["topics"]} == {"warning"}
+    assert findings["projections"][0].state == "skipped"
+
+
+def test_when_all_is_there_all_is_well(here: Path, farandole_settings: Settings) -> None:
+    settings = farandole_settings.model_copy(update={"flow": "orders"})
+    topics.ensure(settings, topics.of_agents(settings, load_agents(agent_files(project(here))).values()))
+    migrate.migrate(settings)
+    findings = found()
+    assert findings["topics"][0].found == "8, all as declared"
+    assert findings["database"][0].state == "ok"
+    assert [finding.found for finding in findings["parked"]] == ["0 parked", "0 gaps", "0 conflicts", "0 blocked"]
+
+
+def test_each_problem_is_named_with_what_to_do(here: Path, farandole_settings: Settings) -> None:
+    (here / "schemas" / "orders.Placed.avsc").unlink()
+    (here / "agents" / "price.py").unlink()
+    wrong = topics.Wanted(SCHEMA_TOPIC, 1, {"cleanup.policy": "delete"})
+    topics.ensure(farandole_settings, [wrong])
+    findings = found()
+    assert "reads Priced" in findings["agents"][0].found
+    assert findings["schemas"][0].advice == "farandole schemas write"
+    assert any("is not compacted" in finding.found and finding.state == "problem" for finding in findings["topics"])
+
+
+def test_what_needs_a_missing_service_is_skipped(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "ANSWER", 1.0)
+    monkeypatch.setattr(postgres, "ANSWER", 2)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:secret@127.0.0.1:1/d")
+    findings = found()
+    assert [findings[check][0].state for check in ("broker", "database")] == ["problem", "problem"]
+    assert {findings[check][0].state for check in ("topics", "migrations", "projections", "parked")} == {"skipped"}
+    assert "secret" not in str(findings)
+
+
+def test_a_database_reached_directly_keeps_its_sessions(farandole_settings: Settings) -> None:
+    with postgres.connect(farandole_settings) as connection:
+        assert doctor.keeps_sessions(farandole_settings, connection)

@@ -1,0 +1,90 @@
+"""Projections as folders: what is wrong is named, what changed is refolded, `data` costs nothing until selected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from farandole import migrate, postgres, projections
+from farandole.errors import ConfigurationError
+from farandole.project import Project, find_project
+from farandole.settings import Settings
+from tests.integration.projection_tables import Folder, one, places, prepare
+from tests.journeys import Log, facts, written
+
+TABLES = "CREATE TABLE IF NOT EXISTS seen (\n  stage text PRIMARY KEY,\n  n bigint\n);\n"
+FOLD = """INSERT INTO seen AS old
+SELECT stage, count(*) FROM new_events WHERE stage IS NOT NULL GROUP BY stage ORDER BY stage
+ON CONFLICT (stage) DO UPDATE SET n = old.n + excluded.n;
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    folder = tmp_path / "projections" / "seen"
+    folder.mkdir(parents=True)
+    (folder / "tables.sql").write_text(TABLES)
+    (folder / "fold.sql").write_text(FOLD)
+    return Project(tmp_path, {})
+
+
+def test_a_project_without_job_state_gets_the_packaged_one_first(project: Project) -> None:
+    assert [found.name for found in projections.discover(project)] == ["job_state", "seen"]
+
+
+@pytest.mark.parametrize("file", ["tables.sql", "fold.sql"])
+def test_a_missing_file_is_named(project: Project, file: str) -> None:
+    (project.projections / "seen" / file).unlink()
+    with pytest.raises(ConfigurationError, match=rf"projection seen: .*{file} is missing or empty"):
+        projections.discover(project)
+
+
+def test_a_mistake_in_sql_is_named_by_file_and_line(project: Project, farandole_settings: Settings) -> None:
+    (project.projections / "seen" / "fold.sql").write_text(FOLD.replace("count(*)", "count(*),\n nonsense"))
+    migrate.migrate(farandole_settings)
+    with pytest.raises(ConfigurationError, match=r'seen/fold\.sql:3: .*"nonsense" does not exist'):
+        projections.install(farandole_settings, projections.discover(project))
+
+
+def test_a_fold_that_changed_is_refolded_at_the_next_start(project: Project, farandole_settings: Settings) -> None:
+    prepare(farandole_settings)
+    records = written(Log(farandole_settings), facts(71, 30))
+    Folder(farandole_settings, "a", places(records, farandole_settings)).fold(records)
+    projections.install(farandole_settings, projections.discover(project))
+    with postgres.connect(farandole_settings) as connection:
+        before = one(connection, "SELECT sum(n) FROM seen")
+        assert before == one(connection, "SELECT count(*) FROM event_log WHERE stage IS NOT NULL")
+        (project.projections / "seen" / "fold.sql").write_text(FOLD.replace("count(*)", "2 * count(*)"))
+        projections.install(farandole_settings, projections.discover(project))
+        assert one(connection, "SELECT sum(n) FROM seen") == 2 * before
+
+
+def test_a_projector_with_an_older_fold_waits_rather_than_folds(project: Project, farandole_settings: Settings) -> None:
+    from farandole.projector.store import ProjectionChanged
+
+    prepare(farandole_settings)
+    records = written(Log(farandole_settings), facts(72, 3))
+    folder = Folder(farandole_settings, "a", places(records, farandole_settings))
+    with postgres.connect(farandole_settings) as connection:
+        connection.execute("UPDATE projection SET hash = 'newer' WHERE name = 'job_state'")
+        with pytest.raises(ProjectionChanged):
+            folder.fold(records)
+        assert one(connection, "SELECT count(*) FROM event_log") == 0
+
+
+def test_data_is_gathered_from_the_log_only_when_it_is_selected(farandole_settings: Settings) -> None:
+    prepare(farandole_settings)
+    with postgres.connect(farandole_settings) as connection:
+
+        def plan(columns: str) -> str:
+            rows = connection.execute(postgres.script(f"EXPLAIN SELECT {columns} FROM job_state")).fetchall()
+            return "\n".join(row[0] for row in rows)
+
+        assert "event_log" not in plan("trace_id, stage, status, attempts, updated_at")
+        assert "event_log" in plan("data")
+
+
+def test_the_projections_of_this_repository_are_found_in_order() -> None:
+    names = [found.name for found in projections.discover(find_project(Path(__file__)))]
+    assert names[:2] == ["job_state", "stage_times"]
