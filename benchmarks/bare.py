@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
@@ -90,3 +91,30 @@ def hop(brokers: str, source: str, sink: str, events: int, batch: int) -> float:
     rate = done / (time.perf_counter() - start)
     reader.close()
     return rate
+
+
+def echo(brokers: str, source: str, sink: str, group: str, stop: Callable[[], bool], ready: Callable[[], None]) -> None:
+    """One exactly-once hop, bytes in and bytes out, one transaction for whatever has arrived; until told to stop."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": brokers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 100,
+        }
+    )
+    writer = Producer({"bootstrap.servers": brokers, "linger.ms": 0, "transactional.id": group})
+    writer.init_transactions(30)
+    reader.subscribe([source], on_assign=lambda *_: ready())
+    while not stop():
+        first = reader.poll(0.1)
+        if first is None or first.error():
+            continue
+        writer.begin_transaction()
+        for record in (first, *reader.consume(500, 0)):
+            produce(writer, sink, record.key(), record.value() or b"")
+        writer.send_offsets_to_transaction(reader.position(reader.assignment()), reader.consumer_group_metadata())
+        writer.commit_transaction()
+    reader.close()

@@ -149,9 +149,12 @@ def interrupted() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end this process as Ctrl-C does: through every `finally`."""
 
     def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)  # not `raise`: inside asyncio.run a SIGINT cancels the main task first
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before[signal.SIGINT] = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # shells ignore it in the background
     try:
         yield
     finally:

@@ -137,8 +137,9 @@ def check_broker(settings: Settings) -> dict[str, int]:
 def committed(settings: Settings, group: str, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """A group's stable offsets, asked from outside: a transaction that is pending is waited for. -1001 where there is none."""
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])]
-    future = admin(settings).list_consumer_group_offsets(asked, require_stable=True, request_timeout=ANSWER)[group]
-    return {(place.topic, place.partition): place.offset for place in future.result().topic_partitions}
+    client = admin(settings)  # held: the answer never comes when the client is collected first
+    future = client.list_consumer_group_offsets(asked, require_stable=True, request_timeout=ANSWER)[group]
+    return {(place.topic, place.partition): place.offset for place in future.result(2 * ANSWER).topic_partitions}
 
 
 def broker_setting(settings: Settings, name: str) -> str | None:

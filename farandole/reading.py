@@ -49,6 +49,8 @@ class JourneyRow:
     body: dict[str, Any] | None
     occurred_at: datetime
     took: timedelta | None  #: waiting and working since the cause happened
+    waited: timedelta | None  #: until its agent claimed the cause; None where claims are off
+    worked: timedelta | None  #: from the claim to this event: its batch, its lane, its handler, all attempts
     since_start: timedelta
     emitted_by: str
     run: int

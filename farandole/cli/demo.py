@@ -18,6 +18,7 @@ from farandole.project import Project, require_project
 
 if TYPE_CHECKING:
     from farandole.children import Children
+    from farandole.postgres import Connection
     from farandole.settings import Settings
 
 #: Jobs in the table at the end; `farandole jobs` shows the others.
@@ -117,35 +118,36 @@ async def _watch(run: Show, settings: Settings, children: Children, trace_ids: l
     """Draw how the jobs move until all have ended; raises Stopped when a process ends before that."""
     from rich.live import Live
 
+    from farandole import postgres
+
     wanted = set(trace_ids)
     deadline = time.monotonic() + within
-    first = True
-    with Live(console=screen(), transient=True, refresh_per_second=10) as live:
+    looks = 0
+    with Live(console=screen(), transient=True) as live, postgres.connect(settings) as connection:
         while True:
-            found = await asyncio.to_thread(_standing, settings, list(wanted))
+            found = await asyncio.to_thread(_standing, connection, list(wanted))
             ended = sum(count for (_, status), count in found.items() if status in ENDED)
-            live.update(_moving(found, len(wanted)))
+            live.update(_moving(found, len(wanted)), refresh=True)
             for name, code in children.ended().items():
                 raise Stopped(f"{name} ended with code {code}; its last lines:\n{run.last_words(name)}")
             if ended == len(wanted) or time.monotonic() > deadline:
                 break
-            first = False
+            looks += 1
             await asyncio.sleep(0.1)
     run.step(f"{ended} of {len(wanted)} jobs have ended")
-    if first:
+    if looks == 0:
         note("         they were submitted before: the same keys are the same jobs, and nothing ran twice", "dim")
     return len(wanted) - ended
 
 
-def _standing(settings: Settings, trace_ids: list[UUID]) -> dict[tuple[str | None, str], int]:
+def _standing(connection: Connection[Any], trace_ids: list[UUID]) -> dict[tuple[str | None, str], int]:
     """How many jobs are where; nothing while the projector still makes its tables."""
     from farandole import postgres, reading
 
-    with postgres.connect(settings) as connection:
-        try:
-            return reading.standing(connection, trace_ids)
-        except postgres.psycopg.errors.UndefinedTable:
-            return {}
+    try:
+        return reading.standing(connection, trace_ids)
+    except postgres.psycopg.errors.UndefinedTable:
+        return {}
 
 
 def _moving(found: dict[tuple[str | None, str], int], total: int) -> Any:

@@ -75,14 +75,16 @@ def jobs(
 
 def job(trace: Trace = None, key: Key = None, tenant: Tenant = None, json: Json = False) -> None:
     """Show one job: where it is, and what each stage said last."""
+    from farandole import reading
     from farandole.cli.views import job_panel
 
     with database() as (connection, settings):
         found = find(connection, settings, trace, key, tenant)
+        stages = [row.stage for row in reading.journey(connection, found.trace_id)]
     if json:
         show_json(asdict(found))
     else:
-        show(job_panel(found))
+        show(job_panel(found, stages))
 
 
 def journey(trace: Trace = None, key: Key = None, tenant: Tenant = None, json: Json = False) -> None:

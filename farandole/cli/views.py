@@ -61,8 +61,8 @@ def status(job: Job) -> Text:
     return text
 
 
-def job_panel(job: Job) -> RenderableType:
-    """Everything about one job, stage by stage."""
+def job_panel(job: Job, stages: Sequence[str | None]) -> RenderableType:
+    """Everything about one job, stage by stage; `stages` is the order in which it met them."""
     head = Table.grid(padding=(0, 2))
     for name, value in (
         ("job", cell(job.trace_id, "bold")),
@@ -77,18 +77,20 @@ def job_panel(job: Job) -> RenderableType:
     if job.conflicts:
         head.add_row(Text("conflicts", "dim"), cell(job.conflicts, "yellow"))
     parts: list[RenderableType] = [head]
-    for stage, body in (job.data or {}).items():
-        parts += [Text(), cell(stage, "bold cyan"), _fields(body)]
+    data = job.data or {}
+    for stage in dict.fromkeys([*stages, *data]):
+        if stage in data:
+            parts += [Text(), cell(stage, "bold cyan"), _fields(data[stage])]
     return Group(*parts)
 
 
 def timeline(job: Job, rows: Sequence[JourneyRow], width: int) -> RenderableType:
     """The journey from top to bottom; the bar shows when, within the whole, each event came to be."""
     whole = max((row.since_start for row in rows), default=None)
-    view = table("at", "stage", "agent", "took", "try", "when", "event")
-    for index in (0, 3, 4):
+    view = table("at", "stage", "agent", "waited", "worked", "try", "when", "event")
+    for index in (0, 3, 4, 5):
         view.columns[index].justify = "right"
-    bar = max(10, min(30, width - 72))
+    bar = max(8, min(30, width - 78))
     for row in rows:
         style = STATUS_STYLES.get(row.outcome or "", "cyan")
         tries = cell(row.attempt, "yellow" if row.attempt > 1 else "dim")
@@ -96,16 +98,19 @@ def timeline(job: Job, rows: Sequence[JourneyRow], width: int) -> RenderableType
             cell(f"+{duration(row.since_start)}", "dim"),
             cell(row.stage or row.outcome, f"bold {style}"),
             cell(row.emitted_by),
-            cell(duration(row.took)),
+            cell(duration(row.waited), "dim"),
+            cell(duration(row.worked)),
             tries,
             _bar(row, whole, bar, style),
             cell(_event(row), "dim"),
         )
-        if told := _reason(row):
-            view.add_row("", "", cell(told, style), "", "", "", "")
     total = f"{len(rows)} events in {duration(whole)}" if rows else "no events"
     head = Text.assemble(cell(job.trace_id, "bold"), "  ", status(job), ("  " + total, "dim"))
     parts: list[RenderableType] = [head, Text(), view]
+    if reasons := [
+        cell(f"{row.emitted_by}: {told}", STATUS_STYLES[row.outcome or ""]) for row in rows if (told := _reason(row))
+    ]:
+        parts += [Text(), *reasons]
     if decided := deciders(rows):
         parts += [Text(), cell(f"decided by {', '.join(decided)}", "dim")]
     return Group(*parts)
@@ -136,12 +141,14 @@ def _reason(row: JourneyRow) -> str:
 
 
 def _bar(row: JourneyRow, whole: Any, width: int, style: str) -> Text:
-    """`·····━━━━●` from its cause to itself."""
-    total = whole.total_seconds() if whole else 0
-    end = round((width - 1) * row.since_start.total_seconds() / total) if total else 0
-    length = round((width - 1) * row.took.total_seconds() / total) if total and row.took else 0
-    start = max(0, min(end, end - length))
-    return Text.assemble(("·" * start, "dim"), ("━" * (end - start), style), ("●", style))
+    """`·····──━━●`: from its cause to itself, first waiting, then working."""
+    scale = (width - 1) / whole.total_seconds() if whole else 0
+    end = round(row.since_start.total_seconds() * scale)
+    start = max(0, end - round(row.took.total_seconds() * scale)) if row.took else end
+    claimed = min(end, max(start, end - round(row.worked.total_seconds() * scale))) if row.worked else start
+    return Text.assemble(
+        ("·" * start, "dim"), ("─" * (claimed - start), "dim"), ("━" * (end - claimed), style), ("●", style)
+    )
 
 
 def _fields(body: Any) -> Table:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from farandole.errors import ExitCode, FarandoleError
 from farandole.stack import faults, places
+from farandole.stack.state import exclusive
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext
@@ -52,23 +53,28 @@ def locked() -> list[Jar]:
 
 
 def fetch(cache: Path, repository: str, say: Callable[[str], None]) -> list[Path]:
-    """The classpath, downloaded where it is not in `cache` yet; the caller holds the cache's lock."""
+    """The classpath, downloaded where it is not in `cache` yet; of several that need it at once one downloads."""
     folder = cache / "jars"
     jars = locked()
-    missing = [jar for jar in jars if not (folder / jar.path).exists()]
-    if missing:
-        say(f"downloading Kafka {KAFKA} ({len(missing)} jars, once)")
-        with faults.watching_the_disk(cache):
-            folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryDirectory(dir=cache, prefix="download-") as draft, ThreadPoolExecutor(DOWNLOADS) as pool:
-                context = _context(Path(draft), repository)
-                try:
-                    for download in [pool.submit(_download, jar, context, folder) for jar in missing]:
-                        download.result()
-                except BaseException:
-                    pool.shutdown(wait=False, cancel_futures=True)  # a Ctrl-C waits for those under way, not for all
-                    raise
+    if any(not (folder / jar.path).exists() for jar in jars):
+        folder.mkdir(parents=True, exist_ok=True)
+        with exclusive(cache / "jars.lock"):
+            missing = [jar for jar in jars if not (folder / jar.path).exists()]
+            if missing:
+                say(f"downloading Kafka {KAFKA} ({len(missing)} jars, once)")
+                _download_all(missing, cache, folder, repository)
     return [folder / jar.path for jar in jars]
+
+
+def _download_all(jars: list[Jar], cache: Path, folder: Path, repository: str) -> None:
+    with TemporaryDirectory(dir=cache, prefix="download-") as draft, ThreadPoolExecutor(DOWNLOADS) as pool:
+        context = _context(Path(draft), repository)
+        try:
+            for download in [pool.submit(_download, jar, context, folder) for jar in jars]:
+                download.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # a Ctrl-C waits for those under way, not for all
+            raise
 
 
 def _download(jar: Jar, context: MavenContext, folder: Path) -> None:

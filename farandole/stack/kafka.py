@@ -13,7 +13,7 @@ from farandole.errors import ExitCode, FarandoleError
 from farandole.stack import faults, jars, java, ports, probe, training
 from farandole.stack.broker import Node
 from farandole.stack.service import Launch, Service
-from farandole.stack.state import Book, exclusive
+from farandole.stack.state import Book
 
 #: Seconds for the storage tool, which takes 0.8.
 FORMAT_PATIENCE = 120
@@ -61,9 +61,7 @@ class Kafka(Service):
         found = self.book.load()
         runtime = java.find()
         with faults.watching_the_disk(self.cache):
-            self.cache.mkdir(parents=True, exist_ok=True)
-            with exclusive(self.cache / "cache.lock"):
-                classpath = jars.fetch(self.cache, self.repository, self.say)
+            classpath = jars.fetch(self.cache, self.repository, self.say)
         return Node(runtime, classpath, self.mark, self.data, self.port, found.controller_port or 0)
 
     def prepare(self) -> None:
@@ -102,7 +100,7 @@ class Kafka(Service):
         node = self.node
         with faults.watching_the_disk(self.data):
             node.configure(self.folder)
-        with faults.watching_the_disk(self.cache), exclusive(self.cache / "cache.lock"):
+        with faults.watching_the_disk(self.cache):
             archive = training.archive(node, self.cache, self.say)
         flags = [f"-XX:AOTCache={archive}"] if archive else []
         return Launch(node.serving(*flags), node.environment, self.data / "kafka.out")

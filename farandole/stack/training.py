@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from farandole.stack import ports, probe, process
 from farandole.stack.broker import FLAGS, Node
+from farandole.stack.state import exclusive
 
 #: Seconds for each part of the training, which take 1, 2 and 5.
 PATIENCE = 60
@@ -29,13 +30,10 @@ def archive(node: Node, cache: Path, say: Callable[[str], None]) -> Path | None:
     target = cache / f"kafka-{_key(node)}.aot"
     failed = target.with_suffix(".failed")
     if not target.exists() and not failed.exists():
-        say("preparing Kafka for fast starts (once, about 7 s)")
-        with TemporaryDirectory(dir=cache, prefix="training-") as folder:
-            draft = Path(folder) / target.name
-            if _train(node, Path(folder), draft):
-                draft.replace(target)
-            else:
-                failed.touch()
+        with exclusive(target.with_suffix(".lock")):
+            if not target.exists() and not failed.exists():
+                say("preparing Kafka for fast starts (once, about 7 s)")
+                _make(node, cache, target, failed)
     if not target.exists():
         return None
     target.touch()
@@ -43,6 +41,15 @@ def archive(node: Node, cache: Path, say: Callable[[str], None]) -> Path | None:
         if time.time() - other.stat().st_mtime > UNUSED:
             other.unlink(missing_ok=True)
     return target
+
+
+def _make(node: Node, cache: Path, target: Path, failed: Path) -> None:
+    with TemporaryDirectory(dir=cache, prefix="training-") as folder:
+        draft = Path(folder) / target.name
+        if _train(node, Path(folder), draft):
+            draft.replace(target)
+        else:
+            failed.touch()
 
 
 def _key(node: Node) -> str:

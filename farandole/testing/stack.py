@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -39,6 +40,7 @@ def farandole_private_stack() -> Iterator[Stack]:
             folder = Path(tempfile.mkdtemp(prefix="farandole-test-"))
             if os.geteuid() == 0:
                 folder.chmod(0o711)  # as root Postgres runs as `nobody`, who must get to its data
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)  # also when it does not start
             private = Stack(folder)
             stack.enter_context(private.running(wipe=True))
         except FarandoleError as error:

@@ -1,20 +1,18 @@
-"""The Kafka thread of a worker: it owns the consumer, keeps polling whatever happens, and knows what is held."""
+"""The Kafka thread of a worker: it owns the consumer, keeps polling whatever happens, and hands over batches."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import struct
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 from farandole import kafka
-from farandole.errors import Stopped, Unreachable
-from farandole.kafka import KafkaError, KafkaException, TopicPartition
+from farandole.errors import Stopped
+from farandole.kafka import KafkaError
 from farandole.settings import Settings
-from farandole.worker.batch import Batch, Held, Item, Plan
+from farandole.worker.batch import Batch, Held, Item
+from farandole.worker.membership import Membership
 
 log = logging.getLogger("farandole.intake")
 
@@ -29,29 +27,22 @@ _MAX_WAITING_BYTES = 32 * 1024 * 1024
 
 
 class Intake:
-    """Reads one topic as a member of the group; hands over batches, takes back positions."""
+    """Reads one topic as a member of the group. One batch is in flight at a time."""
 
     def __init__(self, settings: Settings, topic: str, group: str, instance: str) -> None:
         self._settings = settings
         self._topic = topic
         self._consumer = kafka.consumer(settings, group, **{"group.instance.id": instance})
-        self._held: dict[tuple[str, int], Held] = {}
+        self._lock = threading.RLock()  # guards what waits, the batch in flight, and what the membership says of it
+        self.membership = Membership(settings, self._lock, self._let_go)
         self._waiting: list[Item] = []
         self._waiting_bytes = 0
-        self._lock = threading.RLock()  # guards _held's `lost`, _waiting and _in_flight
         self._room = threading.Event()
-        self._settled = threading.Event()
         self._in_flight: Batch | None = None
+        self._settled = threading.Event()
         self._paused = False
-        self._metadata: Any = None
-        self._stale = True
-        self._refreshed = threading.Event()
-        self._closing = threading.Event()
-        self._failure: BaseException | None = None
         self._notify: Callable[[], object] = lambda: None
         self._thread = threading.Thread(target=self._run, name=f"kafka-{group}", daemon=True)
-
-    # --- for the worker ---------------------------------------------------------------------------------------------
 
     async def batches(self, stop: asyncio.Event) -> AsyncIterator[Batch]:
         """Batches, one at a time: the next one comes when the last was given back with `settled`. Ends when stopped.
@@ -60,45 +51,22 @@ class Intake:
         """
         wake = asyncio.Event()
         loop = asyncio.get_running_loop()
+        stopping = asyncio.ensure_future(stop.wait())
+        stopping.add_done_callback(lambda _: wake.set())
         self._notify = lambda: loop.call_soon_threadsafe(wake.set)
         self._thread.start()
-        while not stop.is_set():
-            if self._failure:
-                raise self._failure
-            wake.clear()
-            batch = self._take()
-            if batch:
-                yield batch
-                continue
-            waits = [asyncio.ensure_future(wake.wait()), asyncio.ensure_future(stop.wait())]
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for wait in waits:
-                wait.cancel()
-
-    def plan(self, batch: Batch) -> Plan | None:
-        """What of `batch` may be committed now; None when nothing of it is held.
-
-        The group metadata may be older than this moment, never newer than what is known to be held: a stale generation is
-        refused by the group, work of a partition lost since is left out here.
-        """
-        with self._lock:
-            items, ends = batch.finished()
-            items = [item for item in items if not item.held.lost]
-            ends = {held: end for held, end in ends.items() if not held.lost}
-            metadata = self._metadata
-        return Plan(items, ends, metadata) if ends else None
-
-    def refresh(self) -> None:
-        """Have the Kafka thread look at the group again, after it refused a commit. Waits, bounded."""
-        self._refreshed.clear()
-        self._stale = True
-        self._room.set()
-        self._refreshed.wait(2.0)
-
-    def committed(self, plan: Plan) -> None:
-        """Note the positions that a commit has made durable."""
-        for held, end in plan.ends.items():
-            held.committed = end
+        try:
+            while not stop.is_set():
+                if self.membership.failure:
+                    raise self.membership.failure
+                wake.clear()
+                batch = self._take()
+                if batch:
+                    yield batch
+                else:
+                    await wake.wait()
+        finally:
+            stopping.cancel()
 
     def settled(self) -> None:
         """The batch in flight is done with: committed, or given up."""
@@ -108,25 +76,27 @@ class Intake:
 
     def close(self) -> None:
         """Leave the group; what was not committed is read again by whoever comes next."""
-        self._closing.set()
+        self.membership.closing.set()
         self.settled()
         if self._thread.is_alive():
             self._thread.join()
         else:
             self._consumer.close()
 
-    # --- the thread -------------------------------------------------------------------------------------------------
-
     def _run(self) -> None:
+        member = self.membership
         try:
-            self._consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
-            while not self._closing.is_set():
+            self._consumer.subscribe(
+                [self._topic], on_assign=self._on_assign, on_revoke=member.on_revoke, on_lost=self._on_lost
+            )
+            while not member.closing.is_set():
                 self._poll()
-                self._look_at_group()
+                member.look_at_group(self._consumer)
                 self._notify()
                 self._balance()
         except BaseException as failure:  # noqa: BLE001  whatever ended the thread must end the worker, with its reason
-            self._fail(failure)
+            member.failure = failure
+            self._notify()
         finally:
             self._consumer.close()
 
@@ -137,7 +107,7 @@ class Intake:
         messages = [first, *self._consumer.consume(self._settings.batch, 0)]
         with self._lock:  # an end must never be seen before the records that lie below it
             for message in messages:
-                held = self._held.get((message.topic() or "", message.partition() or 0))
+                held = self.membership.held.get((message.topic() or "", message.partition() or 0))
                 error = message.error()
                 if error:
                     self._on_error(error, held, message)
@@ -162,18 +132,6 @@ class Intake:
         else:
             log.warning("broker: %s", error.str())
 
-    def _look_at_group(self) -> None:
-        """Take the group metadata after a rebalance, or when asked. Only on this thread: the client library lets one
-        thread at a time into a consumer, and poll() is nearly always in it."""
-        if not self._stale or not self._held:
-            return
-        metadata = self._consumer.consumer_group_metadata()
-        if _generation(metadata) < 0:
-            return  # not a member yet; the broker would take offsets under such metadata for any live group
-        with self._lock:
-            self._metadata, self._stale = metadata, False
-        self._refreshed.set()
-
     def _full(self) -> bool:
         return len(self._waiting) >= self._settings.batch or self._waiting_bytes >= _MAX_WAITING_BYTES
 
@@ -188,99 +146,42 @@ class Intake:
 
     def _take(self) -> Batch | None:
         with self._lock:
-            if self._metadata is None:
-                return None  # not a member of the group yet: nothing could be committed
+            if not self.membership.joined:
+                return None
             items, self._waiting = self._waiting[: self._settings.batch], self._waiting[self._settings.batch :]
             self._waiting_bytes -= sum(len(item.record.value or b"") for item in items)
-            batch = Batch(items, {item.held: item.record.offset + 1 for item in items})
+            ends = {item.held: item.record.offset + 1 for item in items}
             waiting = {item.held for item in self._waiting}
-            for held in self._held.values():  # nothing of these waits: their end, markers included, can be committed
+            for held in self.membership.held.values():
                 if held not in waiting and held.end > held.committed:
-                    batch.ends[held] = held.end
+                    ends[held] = held.end  # nothing more of it waits: what was skipped (markers) can be committed too
             if self._full():
                 self._room.clear()
             else:
                 self._room.set()
-            if not batch.ends:
+            if not ends:
                 return None
             self._settled.clear()
-            self._in_flight = batch
-        return batch
+            self._in_flight = Batch(items, ends)
+            return self._in_flight
 
-    # --- rebalance callbacks, on the thread -------------------------------------------------------------------------
-
-    def _on_assign(self, consumer: kafka.Consumer, places: list[TopicPartition]) -> None:
-        self._stale = True  # called, without partitions, on every rebalance: the generation has moved
-        try:
-            if not places:
-                return
-            found = self._positions(places)
-            for place in found:
-                held = Held(place.topic, place.partition, place.offset, place.offset)
-                self._held[(place.topic, place.partition)] = held
-                if place.offset < 0:
-                    place.offset = kafka.OFFSET_BEGINNING  # a group that never committed starts at the beginning
-            consumer.incremental_assign(found)
-            consumer.resume([TopicPartition(*key) for key in self._held])  # a pause outlives revoke and assign
-            self._paused = False
-            log.info("assigned %s", _names(places))
-        except BaseException as failure:  # noqa: BLE001  the client would swallow it and start without positions
-            self._fail(failure)
-            self._closing.set()
-
-    def _positions(self, places: list[TopicPartition]) -> list[TopicPartition]:
-        """The committed offsets; waits for the transaction of whoever held these partitions before."""
-        deadline = time.monotonic() + self._settings.outage_seconds
-        while not self._closing.is_set():
-            try:
-                return list(self._consumer.committed(places, timeout=2.0))
-            except KafkaException as failure:
-                if not kafka.is_outage(failure) or time.monotonic() > deadline:
-                    raise
-                log.info("waiting for the last owner's transaction on %s", _names(places))
-        raise Unreachable("stopped while waiting for committed offsets")
-
-    def _on_revoke(self, _consumer: kafka.Consumer, places: list[TopicPartition]) -> None:
-        """Let the commit in flight end (bounded: the group waits for this member), then drop what is no longer held."""
-        leaving = {self._held[key] for key in _keys(places) if key in self._held}
+    def _let_go(self, leaving: set[Held]) -> None:
+        """Partitions are about to be released: forget what waits, let the commit in flight end, bounded."""
         with self._lock:
             self._forget(leaving)
-            busy = self._in_flight and leaving & set(self._in_flight.ends)
-        if busy and not self._closing.is_set():
+            busy = self._in_flight is not None and leaving & self._in_flight.ends.keys()
+        if busy:
             self._settled.wait(self._settings.session_timeout_ms / 2000)
-        self._drop(places, "released")
 
-    def _on_lost(self, _consumer: kafka.Consumer, places: list[TopicPartition]) -> None:
-        self._drop(places, "lost")
+    def _on_assign(self, consumer: kafka.Consumer, places: list[kafka.TopicPartition]) -> None:
+        self._paused = False  # the membership resumes all it holds
+        self.membership.on_assign(consumer, places)
 
-    def _drop(self, places: list[TopicPartition], word: str) -> None:
-        self._stale = True
+    def _on_lost(self, consumer: kafka.Consumer, places: list[kafka.TopicPartition]) -> None:
+        self.membership.on_lost(consumer, places)
         with self._lock:
-            for key in _keys(places):
-                held = self._held.pop(key, None)
-                if held:
-                    held.lost = True
-                    self._forget({held})
-        log.info("%s %s", word, _names(places))
+            self._forget({item.held for item in self._waiting if item.held.lost})
 
     def _forget(self, leaving: set[Held]) -> None:
         self._waiting = [item for item in self._waiting if item.held not in leaving]
         self._waiting_bytes = sum(len(item.record.value or b"") for item in self._waiting)
-
-    def _fail(self, failure: BaseException) -> None:
-        self._failure = failure
-        self._notify()
-
-
-def _keys(places: list[TopicPartition]) -> list[tuple[str, int]]:
-    return [(place.topic, place.partition) for place in places]
-
-
-def _names(places: list[TopicPartition]) -> str:
-    return ", ".join(f"{place.topic} [{place.partition}]" for place in places) or "nothing"
-
-
-def _generation(metadata: object) -> int:
-    """The generation inside the client's opaque metadata ("CGMDv2:", then an int32): a consumer that has not joined has
-    -1, which the broker accepts for any live group."""
-    return int(struct.unpack("=i", bytes(metadata)[7:11])[0])  # type: ignore[call-overload]

@@ -12,7 +12,7 @@ from farandole.errors import Stopped
 from farandole.kafka import KafkaError, KafkaException, TopicPartition
 from farandole.settings import Settings
 from farandole.worker.batch import Batch, Plan
-from farandole.worker.intake import Intake
+from farandole.worker.membership import Membership
 from farandole.worker.outputs import Output, Outputs
 
 log = logging.getLogger("farandole.settle")
@@ -29,10 +29,10 @@ _CALL = 10.0
 class Settlement:
     """Blocking; runs on the worker's settling thread. One producer, one transaction at a time."""
 
-    def __init__(self, settings: Settings, intake: Intake, outputs: Outputs, group: str, slot: int) -> None:
+    def __init__(self, settings: Settings, membership: Membership, outputs: Outputs, group: str, slot: int) -> None:
         self._settings = settings
         self._group = group
-        self._intake = intake
+        self._membership = membership
         self._outputs = outputs
         self._transactional_id = f"{group}.{slot}"
         self._producer: kafka.Producer | None = None
@@ -48,7 +48,7 @@ class Settlement:
         held any more. Raises Stopped when the broker keeps saying no, or is away for too long."""
         produced = {id(item): self._outputs.of(item) for item in batch.finished()[0]}
         for _ in range(MAX_TRIES):
-            plan = self._intake.plan(batch)
+            plan = self._membership.plan(batch)
             if plan is None:
                 return None
             outputs = [output for item in plan.items for output in produced[id(item)]]
@@ -57,7 +57,7 @@ class Settlement:
             except KafkaException as failure:
                 if not self._recover(failure, plan):
                     continue
-            self._intake.committed(plan)
+            _note(plan)
             return plan
         raise Stopped(f"{self._transactional_id}: the broker refused this commit {MAX_TRIES} times; see the log for its words")
 
@@ -79,7 +79,7 @@ class Settlement:
             return self._start_over(plan)
         if self._producer and error.txn_requires_abort():
             self._persist(self._producer.abort_transaction)
-            self._intake.refresh()
+            self._membership.refresh()
             return False
         if error.code() in _NOT_OURS or error.retriable() or kafka.is_outage(failure):
             return self._start_over(plan)
@@ -92,7 +92,7 @@ class Settlement:
         self.open()
         places = [(held.topic, held.partition) for held in plan.ends]
         found = self._persist(lambda: kafka.committed(self._settings, self._group, places))
-        self._intake.refresh()
+        self._membership.refresh()
         return all(found[(held.topic, held.partition)] >= end for held, end in plan.ends.items())
 
     def _ready(self) -> kafka.Producer:
@@ -120,6 +120,11 @@ class Settlement:
 
 #: The group has moved on: its partitions may be ours still, under another generation.
 _NOT_OURS = {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.FENCED_INSTANCE_ID}
+
+
+def _note(plan: Plan) -> None:
+    for held, end in plan.ends.items():
+        held.committed = end
 
 
 def _produce(producer: kafka.Producer, output: Output) -> None:

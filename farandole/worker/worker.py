@@ -67,7 +67,7 @@ class Worker:
         group = self.settings.group(self.agent.name)
         self.intake = Intake(self.settings, self.settings.topic(self.wiring.topic), group, f"{group}.{slot}")
         stack.push_async_callback(asyncio.to_thread, self.intake.close)
-        self.settlement = Settlement(self.settings, self.intake, Outputs(self.settings, self.wiring), group, slot)
+        self.settlement = Settlement(self.settings, self.intake.membership, Outputs(self.settings, self.wiring), group, slot)
         await self._blocking(self.settlement.open)
         log.info("ready agent=%s group=%s slot=%d topic=%s", self.agent.name, group, slot, self.settings.topic(self.wiring.topic))
 

@@ -17,13 +17,13 @@ FROM job;
 CREATE OR REPLACE VIEW journey AS
 SELECT event.trace_id, event.hop, event.type, event.stage, event.outcome, event.body,
        event.occurred_at,
-       event.occurred_at - cause.occurred_at AS took,
+       event.occurred_at - (SELECT cause.occurred_at FROM event_log AS cause
+                            WHERE cause.event_id = event.causation_id) AS took,   -- by key, however large the log is
        event.occurred_at - job.created_at AS since_start,
        event.emitted_by, event.run, event.attempt, event.part, event.parts,
        event.event_id, event.causation_id, event.topic, event.partition, event."offset", event.logged_at, event.sanitised
 FROM event_log AS event
 JOIN job USING (trace_id)
-LEFT JOIN event_log AS cause ON cause.event_id = event.causation_id
 ORDER BY event.hop, event.occurred_at, event.event_id;
 
 -- stuck_jobs: not ended, and either a person is needed or nothing happened for five minutes; the oldest first.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
 from farandole.errors import ExitCode
 from farandole.settings import Settings
@@ -66,3 +69,32 @@ def test_a_demo_that_cannot_finish_in_time_says_so_and_leaves_nothing_running(fa
     ended = demo(farandole_settings, "--timeout", "1")
     assert ended.returncode in (ExitCode.TIMEOUT, ExitCode.OK), ended.stderr
     assert of_this_namespace(farandole_settings) == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+def test_a_demo_that_is_interrupted_leaves_nothing_running(
+    farandole_settings: Settings, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "farandole", "demo"],
+            cwd=ROOT,
+            env={**os.environ, **environment(farandole_settings)},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    eventually(lambda: len(of_this_namespace(farandole_settings)) >= 6, "demo, projector and four agents run")
+    process.send_signal(number)
+    assert process.wait(60) == code, log.read_text()
+    eventually(lambda: of_this_namespace(farandole_settings) == [], "nothing runs any more")
+    assert "Traceback" not in log.read_text()
+
+
+def eventually(look: Callable[[], bool], what: str, within: float = 45) -> None:
+    deadline = time.monotonic() + within
+    while not look():
+        assert time.monotonic() < deadline, f"not within {within} s: {what}"
+        time.sleep(0.1)

@@ -32,6 +32,15 @@ async def price(order: Placed) -> Priced:
     return Priced(number=order.number, total=order.amount * {factor})
 """
 
+BILL = """
+from farandole import Agent
+from schemas.orders import *
+agent = Agent("bill")
+@agent.handle
+async def bill(order: Priced) -> Billed:
+    return Billed(number=order.number)
+"""
+
 T = TypeVar("T")
 
 
@@ -180,6 +189,12 @@ def test_dev_reloads_a_changed_agent_and_ends_with_all_its_processes(shell: Shel
         eventually(lambda: log.read_text().count("ready agent=price") == 2, "the agent is reloaded")
         assert shell("submit", "-", "--key", "number", stdin='{"number": "b", "amount": 5}\n').returncode == 0
         assert eventually(lambda: total("b"), "b is priced") == 15
+        (shell.root / "agents" / "bill.py").write_text(BILL)
+        eventually(lambda: "ready agent=bill" in log.read_text(), "the new agent is started")
+        eventually(
+            lambda: shell("jobs", "--stage", "billed", "--json").stdout.count("trace_id") == 2, "both are billed"
+        )
+        (shell.root / "agents" / "bill.py").unlink()
         (shell.root / "agents" / "price.py").write_text("no python")
         eventually(lambda: "price ended with code 3" in log.read_text(), "the broken agent is reported")
         family = children(process)

@@ -51,7 +51,7 @@ def drawn(renderable: object, width: int = 100) -> str:
 
 
 @pytest.mark.parametrize(
-    "view", [jobs_table([job()]), job_panel(job()), timeline(job(), [row(body={"decided_by": EVIL})], 100)]
+    "view", [jobs_table([job()]), job_panel(job(), []), timeline(job(), [row(body={"decided_by": EVIL})], 100)]
 )
 def test_no_view_lets_data_command_the_terminal(view: object) -> None:
     assert not HARMFUL & set(drawn(view, width=4000))
@@ -81,7 +81,8 @@ def test_a_log_entry_is_one_harmless_line(formatter: logging.Formatter) -> None:
 
 def test_a_timeline_fits_into_100_columns_and_shows_each_event_once() -> None:
     reason = {"reason": "no_order", "detail": "unknown"}
-    later = {"since": 3, "took": timedelta(seconds=3), "attempt": 2}
+    spans = {"took": timedelta(seconds=3), "waited": timedelta(seconds=1), "worked": timedelta(seconds=2)}
+    later = {"since": 3, "attempt": 2, **spans}
     rows = [
         row(0, stage="submitted", type="jobs.Submitted", emitted_by="client"),
         row(**later, stage="classified", type="jobs.Classified", emitted_by="classify 1.2"),  # type: ignore[arg-type]
@@ -91,7 +92,7 @@ def test_a_timeline_fits_into_100_columns_and_shows_each_event_once() -> None:
     assert max(map(len, text.splitlines())) <= 100
     assert [text.count(word) for word in ("Submitted", "Classified", "JobFailed")] == [1, 1, 1]
     assert "no_order: unknown" in text
-    assert "3.0 s" in text
+    assert all(span in text for span in ("1.0 s", "2.0 s"))
 
 
 def test_durations_are_short() -> None:

@@ -61,10 +61,12 @@ def test_services_that_cannot_be_had_fail_the_tests_with_the_reason(
     tmp_path: Path, environment: dict[str, str], sentence: str
 ) -> None:
     filled = {variable: value.format(empty=tmp_path) for variable, value in environment.items()}
+    filled["TMPDIR"] = str(tmp_path)
     run = pytest_in(tmp_path, "-k", "services", **filled)
     out, _ = run.communicate(timeout=60)
     assert run.returncode == 1 and sentence in out, out
     assert "skipped" not in out
+    assert list(tmp_path.glob("farandole-test-*")) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["sigkill", "ctrl_c"])
