@@ -66,7 +66,9 @@ def hop(brokers: str, source: str, sink: str, events: int, batch: int) -> float:
             "isolation.level": "read_committed",
         }
     )
-    writer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "compression.type": "lz4", "transactional.id": group})
+    writer = Producer(
+        {"bootstrap.servers": brokers, "linger.ms": 5, "compression.type": "lz4", "transactional.id": group}
+    )
     writer.init_transactions(30)
     reader.subscribe([source])
     records: list[Any] = []
@@ -76,7 +78,7 @@ def hop(brokers: str, source: str, sink: str, events: int, batch: int) -> float:
     while True:
         writer.begin_transaction()
         for record in records:
-            event = decode(record.value())
+            event = decode(record.value() or b"")
             event["causation_id"], event["event_id"] = event["event_id"], uuid.uuid5(event["event_id"], "enrich")
             event["hop"] += 1
             produce(writer, sink, record.key(), encode(event))

@@ -19,7 +19,9 @@ from typing import Any
 
 from bare import encode, hop, produce
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
 from farandole import Agent, Event, ids
 from farandole.codec import contract
 from farandole.envelope import Emitter, begin
@@ -55,8 +57,16 @@ def fill_bare(settings: Settings, topic: str, events: int) -> None:
     sample = [
         encode(
             {
-                "event_id": uuid.uuid4(), "trace_id": uuid.uuid4(), "causation_id": uuid.uuid4(), "occurred_at": now,
-                "emitted_by": "classify", "attempt": 1, "hop": 1, "category": "billing", "urgency": "high", "text": "x" * 200,
+                "event_id": uuid.uuid4(),
+                "trace_id": uuid.uuid4(),
+                "causation_id": uuid.uuid4(),
+                "occurred_at": now,
+                "emitted_by": "classify",
+                "attempt": 1,
+                "hop": 1,
+                "category": "billing",
+                "urgency": "high",
+                "text": "x" * 200,
             }
         )
         for _ in range(2000)
@@ -145,8 +155,11 @@ def main() -> None:
                 print(
                     json.dumps(
                         {
-                            "shape": shape, "batch": batch, "events_per_s": round(found["events_per_s"]),
-                            "cpu_us": round(found["cpu_us"], 1), "ratio_to_bare": round(found["events_per_s"] / bare, 2),
+                            "shape": shape,
+                            "batch": batch,
+                            "events_per_s": round(found["events_per_s"]),
+                            "cpu_us": round(found["cpu_us"], 1),
+                            "ratio_to_bare": round(found["events_per_s"] / bare, 2),
                         }
                     )
                 )

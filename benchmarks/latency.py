@@ -21,23 +21,30 @@ from collections.abc import Callable
 
 from bare import echo
 from confluent_kafka import Consumer, Producer
+from hop import Classified, agent, make_topics
+
 from farandole import ids
 from farandole.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings, load_settings
 from farandole.worker import prepare
 from farandole.worker.worker import Worker
-from hop import Classified, agent, make_topics
 
 WARM_UP = 30
 
 
-def samples_of(settings: Settings, source: str, sink: str, count: int, value: Callable[[], tuple[str, bytes]]) -> list[float]:
+def samples_of(
+    settings: Settings, source: str, sink: str, count: int, value: Callable[[], tuple[str, bytes]]
+) -> list[float]:
     """Milliseconds from produce to the committed output, one event after the other."""
     reader = Consumer(
         {
-            "bootstrap.servers": settings.brokers, "group.id": uuid.uuid4().hex, "auto.offset.reset": "latest",
-            "enable.auto.commit": False, "isolation.level": "read_committed", "fetch.wait.max.ms": 100,
+            "bootstrap.servers": settings.brokers,
+            "group.id": uuid.uuid4().hex,
+            "auto.offset.reset": "latest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 100,
         }
     )
     assigned = threading.Event()
@@ -64,7 +71,9 @@ def bare(settings: Settings, count: int) -> list[float]:
     source, sink = f"{settings.namespace}.bare.in", f"{settings.namespace}.bare.out"
     make_topics(settings, [source, sink], 4)
     ready, stop = threading.Event(), threading.Event()
-    thread = threading.Thread(target=echo, args=(settings.brokers, source, sink, uuid.uuid4().hex, stop.is_set, ready.set))
+    thread = threading.Thread(
+        target=echo, args=(settings.brokers, source, sink, uuid.uuid4().hex, stop.is_set, ready.set)
+    )
     thread.start()
     ready.wait(30)
     try:

@@ -76,16 +76,32 @@ def produce(settings: Settings, jobs: int) -> list[tuple[Any, ...]]:
             emitter = envelope.Emitter(f"agent-{event.__event__.stage}", "1")
             name = contract.writer.name
             fields = (
-                envelope.follow([fields], emitter, name, 0) if fields
+                envelope.follow([fields], emitter, name, 0)
+                if fields
                 else envelope.begin(ids.new_trace_id(), emitter, name)
             )
             payload = event(subject="hello world", text="x" * 100, category="billing", confidence=93)
             value = contract.encode(fields, payload)
             producer.produce(settings.topic(contract.topic), key=envelope.key_of(fields), value=value)
             cause = fields["causation_id"] and UUID(fields["causation_id"])
-            rows.append((UUID(fields["event_id"]), UUID(fields["trace_id"]), name, event.__event__.stage, str(emitter),
-                         hop, 1, cause, datetime.datetime.now(datetime.UTC), contract.topic, 0, job, value,
-                         payload.model_dump_json()))
+            rows.append(
+                (
+                    UUID(fields["event_id"]),
+                    UUID(fields["trace_id"]),
+                    name,
+                    event.__event__.stage,
+                    str(emitter),
+                    hop,
+                    1,
+                    cause,
+                    datetime.datetime.now(datetime.UTC),
+                    contract.topic,
+                    0,
+                    job,
+                    value,
+                    payload.model_dump_json(),
+                )
+            )
         producer.poll(0)
     producer.flush()
     random.Random(1).shuffle(rows)
@@ -93,8 +109,10 @@ def produce(settings: Settings, jobs: int) -> list[tuple[Any, ...]]:
 
 
 def copy(connection: Connection[Any], rows: list[tuple[Any, ...]]) -> float:
-    columns = ("event_id, trace_id, type, stage, emitted_by, hop, attempt, causation_id, occurred_at, topic, part,"
-               " kafka_offset, payload, body")
+    columns = (
+        "event_id, trace_id, type, stage, emitted_by, hop, attempt, causation_id, occurred_at, topic, part,"
+        " kafka_offset, payload, body"
+    )
     connection.execute(postgres.script(TABLE))
     start = time.perf_counter()
     for index in range(0, len(rows), BATCH):

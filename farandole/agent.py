@@ -60,12 +60,22 @@ class Agent:
     """
 
     def __init__(
-        self, name: str, *, concurrency: int = 100, timeout: str | float = "60s", attempts: int = 4,
-        backoff: str | float = "250ms", inline: bool = False, reasons: type[StrEnum] | None = None,
-        resource: Opener | None = None, version: str = "",
+        self,
+        name: str,
+        *,
+        concurrency: int = 100,
+        timeout: str | float = "60s",
+        attempts: int = 4,
+        backoff: str | float = "250ms",
+        inline: bool = False,
+        reasons: type[StrEnum] | None = None,
+        resource: Opener | None = None,
+        version: str = "",
     ) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
-            raise ConfigurationError(f"agent name {name!r}: expected lower-case letters, digits and _, at most 40 characters")
+            raise ConfigurationError(
+                f"agent name {name!r}: expected lower-case letters, digits and _, at most 40 characters"
+            )
         if concurrency < 1 or attempts < 1:
             raise ConfigurationError(f"agent {name}: concurrency and attempts must be 1 or more")
         self.name = name
@@ -87,7 +97,9 @@ class Agent:
     def handle(self, function: F) -> F:
         """Register the handler; its annotations say what is read and emitted. Returns the function unchanged."""
         if self.handler:
-            raise ConfigurationError(f"{_place(function)}: agent {self.name} has a handler already ({_place(self.handler.function)})")
+            raise ConfigurationError(
+                f"{_place(function)}: agent {self.name} has a handler already ({_place(self.handler.function)})"
+            )
         self.handler = _read_handler(self, function)
         return function
 
@@ -97,12 +109,15 @@ class Agent:
             raise ConfigurationError(f"agent {self.name}: no handler; expected a function decorated with @agent.handle")
         place = _place(self.handler.function)
         if self.name == flow:
-            raise ConfigurationError(f"agent {self.name}: an agent cannot be called like the flow, their topics would mix")
+            raise ConfigurationError(
+                f"agent {self.name}: an agent cannot be called like the flow, their topics would mix"
+            )
         topics = sorted({topic_of(event, flow) for event in self.handler.reads})
         if len(topics) != 1:
             raise ConfigurationError(f"{place}: an agent reads one topic; its types lie on {', '.join(topics)}")
         reads = {made.writer.name: made for made in (contract(event, flow) for event in self.handler.reads)}
-        emits: dict[type[Event], Contract] = {event: contract(event, flow) for event in (*self.handler.emits, JobFailed, JobDeadLettered)}
+        emitted: tuple[type[Event], ...] = (*self.handler.emits, JobFailed, JobDeadLettered)
+        emits = {event: contract(event, flow) for event in emitted}
         return Wiring(self, self.handler, topics[0], reads, emits)
 
 
@@ -138,9 +153,13 @@ def load_agent(path: str | Path) -> Agent:
     module = load_file(Path(path))
     found = [value for value in vars(module).values() if isinstance(value, Agent)]
     if len(set(map(id, found))) != 1:
-        raise ConfigurationError(f"{path}: {len(found)} agents in this file; expected one, as in `agent = Agent('classify')`")
+        raise ConfigurationError(
+            f"{path}: {len(found)} agents in this file; expected one, as in `agent = Agent('classify')`"
+        )
     if not found[0].handler:
-        raise ConfigurationError(f"{path}: agent {found[0].name} has no handler; expected a function decorated with @agent.handle")
+        raise ConfigurationError(
+            f"{path}: agent {found[0].name} has no handler; expected a function decorated with @agent.handle"
+        )
     return found[0]
 
 
@@ -152,14 +171,20 @@ def _read_handler(agent: Agent, function: Callable[..., Any]) -> Handler:
         raise ConfigurationError(f"{place}: annotation not found: {error}") from error
     parameters = list(inspect.signature(function).parameters)
     if len(parameters) not in (1, 2):
-        raise ConfigurationError(f"{place}: a handler takes an event and, if it wants one, a context; found {len(parameters)} parameters")
+        raise ConfigurationError(
+            f"{place}: a handler takes an event and, if it wants one, a context; found {len(parameters)} parameters"
+        )
     missing = [name for name in [*parameters, "return"] if name not in hints]
     if missing:
-        raise ConfigurationError(f"{place}: no annotation for {missing[0]!r}; topics and types come from the annotations")
+        raise ConfigurationError(
+            f"{place}: no annotation for {missing[0]!r}; topics and types come from the annotations"
+        )
     reads = _events(hints[parameters[0]], place, "reads")
     emits = _events(_element(hints["return"]), place, "emits")
     if not reads:
-        raise ConfigurationError(f"{place}: {parameters[0]!r} is no event; expected a subclass of Event, or a union of some")
+        raise ConfigurationError(
+            f"{place}: {parameters[0]!r} is no event; expected a subclass of Event, or a union of some"
+        )
     is_async = inspect.iscoroutinefunction(function)
     if len(parameters) == 2:
         _check_context(hints[parameters[1]], is_async, place)

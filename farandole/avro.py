@@ -69,9 +69,11 @@ def derive(event: type[Event], flow: str, *, envelope: bool = True) -> Schema:
     """
     clash = set(ENVELOPE_FIELDS) & set(event.model_fields)
     if clash:
-        raise ConfigurationError(f"event {event.__name__}: field {sorted(clash)[0]!r} is one of the envelope; name it otherwise")
+        raise ConfigurationError(
+            f"event {event.__name__}: field {sorted(clash)[0]!r} is one of the envelope; name it otherwise"
+        )
     declared = event.__event__
-    properties = {"topic": topic_of(event, flow), "stage": declared.stage, "terminal": declared.terminal}
+    properties: Schema = {"topic": topic_of(event, flow), "stage": declared.stage, "terminal": declared.terminal}
     properties |= {"blocks": declared.blocks or None, "ingest": declared.ingest or None}
     schema: Schema = {"type": "record", "name": event.__name__, "namespace": flow}
     if event.__doc__ and event.__doc__ is not Event.__doc__:
@@ -92,11 +94,11 @@ class _Deriver:
         return [self.field(name, info, f"{self.event_name}.{name}") for name, info in model.model_fields.items()]
 
     def field(self, name: str, info: FieldInfo, path: str) -> Schema:
-        field: Schema = {"name": name, "type": self.type(info.annotation, path)}
+        field: Schema = {"name": name, "type": self.kind(info.annotation, path)}
         if not info.is_required():
             default = info.get_default(call_default_factory=False)
             if info.default_factory in (list, dict):
-                default = info.default_factory()  # type: ignore[call-arg, misc]
+                default = info.default_factory()
             elif info.default_factory is not None:
                 raise ConfigurationError(f"{path}: a default_factory has no Avro form; expected a plain default")
             field["type"] = _default_first(field["type"], default)
@@ -107,7 +109,7 @@ class _Deriver:
             field["personal"] = True
         return field
 
-    def type(self, kind: Any, path: str) -> Any:
+    def kind(self, kind: Any, path: str) -> Any:
         """The Avro type of one annotation; `path` names the field in errors."""
         if isinstance(kind, type) and kind in _PLAIN:
             return _PLAIN[kind]
@@ -115,15 +117,19 @@ class _Deriver:
         if origin in (Union, types.UnionType):
             return self.optional(args, path)
         if origin is list:
-            return {"type": "array", "items": self.type(args[0], f"{path}[]")}
+            return {"type": "array", "items": self.kind(args[0], f"{path}[]")}
         if origin is dict and args[0] is str:
-            return {"type": "map", "values": self.type(args[1], f"{path}{{}}")}
+            return {"type": "map", "values": self.kind(args[1], f"{path}{{}}")}
         if origin is Literal and all(isinstance(symbol, str) for symbol in args):
-            return self.enum("".join(word.title() for word in path.split(".")[-1].split("_")), list(args), None, path, kind)
+            return self.enum(
+                "".join(word.title() for word in path.split(".")[-1].split("_")), list(args), None, path, kind
+            )
         if isinstance(kind, type) and issubclass(kind, enum.Enum) and issubclass(kind, str):
             unknown: Callable[[object], Any] = kind._missing_
             default = unknown("?")
-            return self.enum(kind.__name__, [str(member.value) for member in kind], default and default.value, path, kind)
+            return self.enum(
+                kind.__name__, [str(member.value) for member in kind], default and default.value, path, kind
+            )
         if isinstance(kind, type) and issubclass(kind, BaseModel) and not issubclass(kind, Event):
             return self.record(kind, path)
         raise ConfigurationError(f"{path}: {_name(kind)} has no Avro form; {_instead(kind)}")
@@ -132,7 +138,7 @@ class _Deriver:
         others = [arg for arg in args if arg is not type(None)]
         if len(others) != 1 or len(others) == len(args):
             raise ConfigurationError(f"{path}: a union of several types is ambiguous on the wire; expected `X | None`")
-        return ["null", self.type(others[0], path)]
+        return ["null", self.kind(others[0], path)]
 
     def enum(self, name: str, symbols: list[str], default: str | None, path: str, source: Any) -> Any:
         for symbol in symbols:
@@ -170,4 +176,5 @@ def _name(kind: Any) -> str:
 def _instead(kind: Any) -> str:
     if kind is datetime:
         return "a naive time means another instant on another machine: use pydantic.AwareDatetime"
-    return "use str, int, float, bool, bytes, UUID, date, AwareDatetime, a str Enum, Literal, list, dict[str, …], a BaseModel or `X | None`"
+    plain = "str, int, float, bool, bytes, UUID, date, AwareDatetime"
+    return f"use {plain}, a str Enum, Literal, list, dict[str, …], a BaseModel or `X | None`"

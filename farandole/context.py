@@ -22,7 +22,12 @@ class _Handed(Generic[R]):
     """What both kinds of context share."""
 
     def __init__(
-        self, envelope: Envelope, attempt: int, resource: R, log: logging.Logger, answers: Mapping[type[Any], Any] | None = None
+        self,
+        envelope: Envelope,
+        attempt: int,
+        resource: R,
+        log: logging.Logger,
+        answers: Mapping[type[Any], Any] | None = None,
     ) -> None:
         self.envelope = envelope
         self.attempt = attempt  #: from 1

@@ -78,7 +78,7 @@ class Envelope:
 
     @property
     def tenant(self) -> str | None:
-        return self.raw["tenant"]
+        return None if self.raw["tenant"] is None else str(self.raw["tenant"])
 
 
 def key_of(raw: Raw) -> str:
@@ -97,7 +97,9 @@ def follow(causes: Sequence[Raw], emitter: Emitter, event_type: str, position: i
     last = causes[-1]
     trace_id, run = last["trace_id"], max(cause["run"] for cause in causes)
     return {
-        "event_id": ids.event_id(trace_id, [cause["event_id"] for cause in causes], emitter.name, run, event_type, position),
+        "event_id": ids.event_id(
+            trace_id, [cause["event_id"] for cause in causes], emitter.name, run, event_type, position
+        ),
         "trace_id": trace_id,
         "causation_id": last["event_id"],
         "occurred_at": time.time_ns() // 1000,
@@ -171,9 +173,13 @@ def check(fields: Raw) -> None:
             raise Poison("invalid", f"envelope field {name}: expected a lower-case UUID, found {fields[name]!r:.60}")
     for name in ("causation_id", "scope_id"):
         if fields[name] is not None and not ids.is_id(fields[name]):
-            raise Poison("invalid", f"envelope field {name}: expected a lower-case UUID or null, found {fields[name]!r:.60}")
+            raise Poison(
+                "invalid", f"envelope field {name}: expected a lower-case UUID or null, found {fields[name]!r:.60}"
+            )
     if not _FIRST <= fields["occurred_at"] <= _LAST:
-        raise Poison("invalid", f"envelope field occurred_at: expected the years 1 to 9999, found {fields['occurred_at']} µs")
+        raise Poison(
+            "invalid", f"envelope field occurred_at: expected the years 1 to 9999, found {fields['occurred_at']} µs"
+        )
     for name in ("run", "hop", "attempt"):
         if fields[name] < 0:
             raise Poison("invalid", f"envelope field {name}: expected 0 or more, found {fields[name]}")

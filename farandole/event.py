@@ -47,12 +47,21 @@ class Event(BaseModel):
     __event__: ClassVar[Declaration]
 
     def __init_subclass__(
-        cls, topic: str = "", stage: str | None = None, terminal: Terminal | None = None, blocks: bool = False,
-        ingest: bool = False, partitions: int | None = None, retention_days: float | None = None, **kwargs: Any,
+        cls,
+        topic: str = "",
+        stage: str | None = None,
+        terminal: Terminal | None = None,
+        blocks: bool = False,
+        ingest: bool = False,
+        partitions: int | None = None,
+        retention_days: float | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
         if not topic:
-            raise ConfigurationError(f"event {cls.__qualname__}: topic is missing; expected class {cls.__name__}(Event, topic='…')")
+            raise ConfigurationError(
+                f"event {cls.__qualname__}: topic is missing; expected class {cls.__name__}(Event, topic='…')"
+            )
         if terminal not in (None, "done", "failed"):
             raise ConfigurationError(f"event {cls.__qualname__}: terminal is {terminal!r}; expected 'done' or 'failed'")
         cls.__event__ = Declaration(topic, stage, terminal, blocks, ingest, partitions, retention_days)

@@ -91,7 +91,9 @@ class Handling:
             else:
                 result = function(payload)
             if agent.inline and time.perf_counter() - started > INLINE_WARNING:
-                log.warning("inline_slow agent=%s took=%.3fs: drop inline=True", agent.name, time.perf_counter() - started)
+                log.warning(
+                    "inline_slow agent=%s took=%.3fs: drop inline=True", agent.name, time.perf_counter() - started
+                )
             return result
 
         return call
@@ -105,7 +107,9 @@ class Handling:
         events = tuple(events)
         for event in events:
             if type(event) not in self.wiring.emits:
-                raise Poison("wrong_output", f"the handler returned {type(event).__name__}, which its annotation does not name")
+                raise Poison(
+                    "wrong_output", f"the handler returned {type(event).__name__}, which its annotation does not name"
+                )
         return events
 
     def _failed(self, decision: Fail, attempt: int) -> Outcome:
@@ -116,9 +120,10 @@ class Handling:
 
     def _backoff(self, attempt: int, error: Exception) -> float:
         if isinstance(error, Retry) and error.after is not None:
-            return error.after
-        ceiling = min(MAX_BACKOFF, self.wiring.agent.backoff * 2 ** (attempt - 1))
-        return ceiling * float(random.uniform(0.5, 1.0))  # jitter: many handlers that failed together do not return together
+            return float(error.after)
+        ceiling: float = min(MAX_BACKOFF, self.wiring.agent.backoff * 2.0 ** (attempt - 1))
+        # Jitter: many handlers that failed together do not come back together.
+        return ceiling * random.uniform(0.5, 1.0)
 
     async def _sit_out(self, error: Exception, lasted: float) -> None:
         """An outage is nobody's fault but the outage's: wait without counting attempts, stop the worker when it lasts."""

@@ -32,9 +32,18 @@ Headers = list[tuple[str, bytes | None]]
 ANSWER = 10.0
 
 _OUTAGE = {
-    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE,
-    KafkaError._RESOLVE, KafkaError._WAIT_COORD, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.NOT_COORDINATOR, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._RESOLVE,
+    KafkaError._WAIT_COORD,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NETWORK_EXCEPTION,
     KafkaError.BROKER_NOT_AVAILABLE,
 }
 
@@ -55,8 +64,13 @@ class Record:
 def record_of(message: Message[Any, Any]) -> Record:
     """The record in a consumed message that carries no error."""
     return Record(
-        message.topic() or "", message.partition() or 0, message.offset() or 0, message.timestamp()[1],
-        message.key(), message.value(), message.headers() or [],  # type: ignore[arg-type]
+        message.topic() or "",
+        message.partition() or 0,
+        message.offset() or 0,
+        message.timestamp()[1],
+        message.key(),
+        message.value(),
+        message.headers() or [],  # type: ignore[arg-type]
     )
 
 
@@ -121,7 +135,8 @@ def is_outage(failure: BaseException) -> bool:
 def unreachable(settings: Settings, failure: KafkaException) -> Unreachable:
     """What a person reads when no broker answers."""
     return Unreachable(
-        f"no Kafka broker answers at {settings.brokers} ({error_of(failure).str()}); check KAFKA_BOOTSTRAP_SERVERS or run `farandole up`"
+        f"no Kafka broker answers at {settings.brokers} ({error_of(failure).str()}); "
+        "check KAFKA_BOOTSTRAP_SERVERS or run `farandole up`"
     )
 
 
@@ -135,7 +150,7 @@ def check_broker(settings: Settings) -> dict[str, int]:
 
 
 def committed(settings: Settings, group: str, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """A group's stable offsets, asked from outside: a transaction that is pending is waited for. -1001 where there is none."""
+    """A group's stable offsets, asked from outside: a pending transaction is waited for. -1001 where there is none."""
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])]
     client = admin(settings)  # held: the answer never comes when the client is collected first
     future = client.list_consumer_group_offsets(asked, require_stable=True, request_timeout=ANSWER)[group]
@@ -146,7 +161,9 @@ def broker_setting(settings: Settings, name: str) -> str | None:
     """What one broker of the cluster says of one of its settings; None when it does not tell."""
     client = admin(settings)
     node = next(iter(client.list_topics(timeout=ANSWER).brokers))
-    for future in client.describe_configs([ConfigResource(ConfigResource.Type.BROKER, str(node))], request_timeout=ANSWER).values():
+    for future in client.describe_configs(
+        [ConfigResource(ConfigResource.Type.BROKER, str(node))], request_timeout=ANSWER
+    ).values():
         entry = future.result().get(name)
         return str(entry.value) if entry else None
     return None
@@ -161,9 +178,31 @@ def topic_ids(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
     return {name: str(future.result().topic_id) for name, future in futures.items()}
 
 
-
 __all__ = [
-    "ANSWER", "MAX_DEAD_LETTER_BYTES", "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "AdminClient", "ConfigResource", "Consumer", "Headers", "KafkaError",
-    "KafkaException", "Message", "NewTopic", "Producer", "Record", "TopicPartition", "admin", "broker_setting", "check_broker", "consumer", "error_of",
-    "is_outage", "producer", "record_of", "topic_ids", "unreachable",
+    "ANSWER",
+    "MAX_DEAD_LETTER_BYTES",
+    "OFFSET_BEGINNING",
+    "OFFSET_END",
+    "OFFSET_INVALID",
+    "AdminClient",
+    "ConfigResource",
+    "Consumer",
+    "Headers",
+    "KafkaError",
+    "KafkaException",
+    "Message",
+    "NewTopic",
+    "Producer",
+    "Record",
+    "TopicPartition",
+    "admin",
+    "broker_setting",
+    "check_broker",
+    "consumer",
+    "error_of",
+    "is_outage",
+    "producer",
+    "record_of",
+    "topic_ids",
+    "unreachable",
 ]

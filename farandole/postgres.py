@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, Connection, sql
@@ -22,7 +22,9 @@ ANSWER = 10
 _KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
 
 
-def connect(settings: Settings, *, autocommit: bool = True, application: str = "farandole", **extra: Any) -> Connection[Any]:
+def connect(
+    settings: Settings, *, autocommit: bool = True, application: str = "farandole", **extra: Any
+) -> Connection[Any]:
     """A connection whose search_path starts with the namespace's schema. Raises Unreachable when none can be made."""
     try:
         return psycopg.connect(settings.database, autocommit=autocommit, **_arguments(settings, application), **extra)
@@ -93,10 +95,21 @@ def advisory_lock(connection: Connection[Any], *parts: str) -> Iterator[None]:
 
 def script(text: str) -> sql.SQL:
     """SQL from a .sql file: many statements, no parameters, sent as it stands."""
-    return sql.SQL(cast(LiteralString, text))
+    return sql.SQL(text)
 
 
 __all__ = [
-    "OUTAGES", "AsyncConnection", "Connection", "Jsonb", "advisory_lock", "connect", "connect_async", "dict_row", "is_outage",
-    "lock_number", "psycopg", "script", "sql",
+    "OUTAGES",
+    "AsyncConnection",
+    "Connection",
+    "Jsonb",
+    "advisory_lock",
+    "connect",
+    "connect_async",
+    "dict_row",
+    "is_outage",
+    "lock_number",
+    "psycopg",
+    "script",
+    "sql",
 ]

@@ -114,8 +114,12 @@ def publish(settings: Settings, contracts: Iterable[Contract | Writer]) -> None:
     for item in contracts:
         schema = item.writer if isinstance(item, Contract) else item
         plain.produce(
-            settings.topic(SCHEMA_TOPIC), key=schema.fingerprint.hex(), value=json.dumps(schema.schema, separators=(",", ":")),
+            settings.topic(SCHEMA_TOPIC),
+            key=schema.fingerprint.hex(),
+            value=json.dumps(schema.schema, separators=(",", ":")),
             on_delivery=lambda error, _: failures.append(error.str()) if error else None,
         )
     if plain.flush(kafka.ANSWER) or failures:
-        raise Unreachable(f"schemas could not be written to {settings.topic(SCHEMA_TOPIC)}: {(failures or ['no answer'])[0]}")
+        raise Unreachable(
+            f"schemas could not be written to {settings.topic(SCHEMA_TOPIC)}: {(failures or ['no answer'])[0]}"
+        )

@@ -43,21 +43,28 @@ class Settings(BaseSettings):
     replication: int = Field(1, ge=1, le=32, description="of a topic that is created")
     retention_days: float = Field(30, gt=0, description="of an event topic that is created; dead letters keep for ever")
 
-    create_topics: bool = Field(True, description="create missing topics at start; without it a missing topic is an error")
+    create_topics: bool = Field(
+        True, description="create missing topics at start; without it a missing topic is an error"
+    )
 
     batch: int = Field(2000, ge=1, le=100_000, description="records a transaction holds at most")
     grace_seconds: float = Field(25, gt=0, description="a drain waits this long for handlers, then abandons them")
     outage_seconds: float = Field(300, gt=0, description="an outage longer than this stops the worker")
     session_timeout_ms: int = Field(10_000, ge=6_000, description="a silent worker loses its partitions after this")
-    transaction_timeout_ms: int = Field(8_000, ge=1_000, le=60_000, description="a killed worker holds readers this long")
+    transaction_timeout_ms: int = Field(
+        8_000, ge=1_000, le=60_000, description="a killed worker holds readers this long"
+    )
     claims: bool = Field(True, description="skip records that carry an event id already claimed by this agent")
     log_json: bool = Field(False, description="log one JSON object a line")
     testcontainers: bool = Field(False, description="tests use Docker containers in place of the local stack")
 
     @classmethod
     def settings_customise_sources(
-        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource, dotenv_settings: PydanticBaseSettingsSource,
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return env_settings, init_settings  # what is given to load_settings() comes from files: the environment wins
@@ -83,7 +90,9 @@ class Settings(BaseSettings):
     def brokers(self) -> str:
         """The bootstrap servers, or a clear error."""
         if not self.kafka_bootstrap_servers:
-            raise ConfigurationError("no broker: set KAFKA_BOOTSTRAP_SERVERS (host:port) or start one with `farandole up`")
+            raise ConfigurationError(
+                "no broker: set KAFKA_BOOTSTRAP_SERVERS (host:port) or start one with `farandole up`"
+            )
         return self.kafka_bootstrap_servers
 
     @property

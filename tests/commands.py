@@ -19,20 +19,34 @@ ROOT = Path(__file__).parent.parent
 def environment(settings: Settings, **more: str) -> dict[str, str]:
     """The environment of a command that works in the test's namespace."""
     return {
-        **os.environ, "KAFKA_BOOTSTRAP_SERVERS": settings.brokers, "DATABASE_URL": settings.database,
-        "FARANDOLE_NAMESPACE": settings.namespace, **more,
+        **os.environ,
+        "KAFKA_BOOTSTRAP_SERVERS": settings.brokers,
+        "DATABASE_URL": settings.database,
+        "FARANDOLE_NAMESPACE": settings.namespace,
+        **more,
     }
 
 
 class Command:
-    """A running `farandole …`; its output goes to `log`."""
+    """A running `farandole …`; its output goes to `log`, `more` to its environment."""
 
-    def __init__(self, settings: Settings, log: Path, *arguments: str | Path, cwd: Path = ROOT, **more: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        log: Path,
+        *arguments: str | Path,
+        cwd: Path = ROOT,
+        more: dict[str, str] | None = None,
+    ) -> None:
         self.log = log
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "farandole", *map(str, arguments)], cwd=cwd, env=environment(settings, **more),
-                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                [sys.executable, "-m", "farandole", *map(str, arguments)],
+                cwd=cwd,
+                env=environment(settings, **(more or {})),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
             )
 
     def output(self) -> str:
@@ -44,7 +58,9 @@ class Command:
         def look() -> bool:
             if self.output().count(text) >= times:
                 return True
-            assert self.process.poll() is None, f"ended with {self.process.returncode} before it said {text!r}:\n{self.output()}"
+            assert self.process.poll() is None, (
+                f"ended with {self.process.returncode} before it said {text!r}:\n{self.output()}"
+            )
             return False
 
         eventually(look, f"{text!r} in {self.log}:\n{self.output()[-2000:]}", seconds)
@@ -64,9 +80,11 @@ class Command:
 
 
 @contextmanager
-def running(settings: Settings, log: Path, *arguments: str | Path, cwd: Path = ROOT, **more: str) -> Iterator[Command]:
+def running(
+    settings: Settings, log: Path, *arguments: str | Path, cwd: Path = ROOT, more: dict[str, str] | None = None
+) -> Iterator[Command]:
     """A command for the length of a block; killed at its end if it still runs, even stopped by SIGSTOP."""
-    command = Command(settings, log, *arguments, cwd=cwd, **more)
+    command = Command(settings, log, *arguments, cwd=cwd, more=more)
     try:
         yield command
     finally:

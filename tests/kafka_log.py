@@ -67,16 +67,26 @@ class KafkaLog:
     def fields(self, name: str) -> list[dict[str, Any]]:
         return [record.fields for record in self.read(name)]
 
-    def write(self, name: str, records: Iterable[tuple[bytes | str | None, bytes | None]], *, partition: int = -1,
-              headers: list[tuple[str, bytes | None]] | None = None) -> None:
+    def write(
+        self,
+        name: str,
+        records: Iterable[tuple[bytes | str | None, bytes | None]],
+        *,
+        partition: int = -1,
+        headers: list[tuple[str, bytes | None]] | None = None,
+    ) -> None:
         """Produce raw keys and values; every one is acknowledged."""
         failures: list[str] = []
         producer = Producer({"bootstrap.servers": self.brokers, "partitioner": "murmur2_random", "linger.ms": 5})
         for key, value in records:
-            place = {"partition": partition} if partition >= 0 else {}
+            place: Any = {"partition": partition} if partition >= 0 else {}
             producer.produce(
-                self.topic(name), key=key, value=value, headers=headers,  # type: ignore[arg-type]
-                on_delivery=lambda error, _: failures.append(str(error)) if error else None, **place,
+                self.topic(name),
+                key=key,
+                value=value,
+                headers=headers,  # type: ignore[arg-type]
+                on_delivery=lambda error, _: failures.append(str(error)) if error else None,
+                **place,
             )
         assert producer.flush(20) == 0
         assert not failures, failures[0]
@@ -86,11 +96,17 @@ class KafkaLog:
         ends = self._ends(name)
         asked = [ConsumerGroupTopicPartitions(self.topic(group), [TopicPartition(self.topic(name), p) for p in ends])]
         found = self.admin.list_consumer_group_offsets(asked, require_stable=True)[self.topic(group)].result(20)
-        return sum(ends[place.partition][1] - max(place.offset, ends[place.partition][0]) for place in found.topic_partitions)
+        return sum(
+            ends[place.partition][1] - max(place.offset, ends[place.partition][0]) for place in found.topic_partitions
+        )
 
     def committed(self, group: str, name: str) -> dict[int, int]:
         """The group's offsets by partition; -1001 where it has none."""
-        asked = [ConsumerGroupTopicPartitions(self.topic(group), [TopicPartition(self.topic(name), p) for p in self._ends(name)])]
+        asked = [
+            ConsumerGroupTopicPartitions(
+                self.topic(group), [TopicPartition(self.topic(name), p) for p in self._ends(name)]
+            )
+        ]
         found = self.admin.list_consumer_group_offsets(asked, require_stable=True)[self.topic(group)].result(20)
         return {place.partition: place.offset for place in found.topic_partitions}
 
@@ -98,7 +114,9 @@ class KafkaLog:
         reader = self._reader()
         partitions = self.admin.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
         try:
-            return {p: reader.get_watermark_offsets(TopicPartition(self.topic(name), p), timeout=10) for p in partitions}
+            return {
+                p: reader.get_watermark_offsets(TopicPartition(self.topic(name), p), timeout=10) for p in partitions
+            }
         finally:
             reader.close()
 
@@ -123,14 +141,21 @@ class KafkaLog:
     def _reader(self) -> Consumer:
         return Consumer(
             {
-                "bootstrap.servers": self.brokers, "group.id": uuid.uuid4().hex, "isolation.level": "read_committed",
-                "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 50,
+                "bootstrap.servers": self.brokers,
+                "group.id": uuid.uuid4().hex,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 50,
             }
         )
 
     def _logged(self, message: Message[Any, Any]) -> Logged:
         headers: Any = message.headers() or []
-        return Logged(message.partition() or 0, message.offset() or 0, message.key(), message.value(), headers, self.decode)
+        return Logged(
+            message.partition() or 0, message.offset() or 0, message.key(), message.value(), headers, self.decode
+        )
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """The fields of a single-object Avro value, by the schemas on the log."""

@@ -1,18 +1,24 @@
-"""For users' tests: `deliver` runs a handler without Kafka; `running_flow` and the pytest fixtures use a real stack."""
+"""For users' tests: `deliver` runs a handler without Kafka, `running_flow` a whole flow on it; the plug-in brings a stack."""
+
+from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from farandole.testing.deliver import deliver
-
 if TYPE_CHECKING:
+    from farandole.testing.delivery import deliver
     from farandole.testing.flow import running_flow
 
 __all__ = ["deliver", "running_flow"]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "running_flow":
-        raise AttributeError(f"module 'farandole.testing' has no attribute {name!r}")
-    from farandole.testing.flow import running_flow  # pulls in the schema and topic code, which the plug-in must not
+    """On first use: pytest loads this package in every run, and what is behind these names imports vendor libraries."""
+    if name == "deliver":
+        from farandole.testing.delivery import deliver
 
-    return running_flow
+        return deliver
+    if name == "running_flow":
+        from farandole.testing.flow import running_flow
+
+        return running_flow
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 
 from farandole import kafka, schemas, topics
 from farandole.agent import Agent, Wiring
@@ -35,9 +36,11 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
     async def run(wiring: Wiring) -> None:
         try:
             await Worker(settings, wiring, stop).run()
-        except Exception as failure:  # noqa: BLE001  kept and raised below, when the others have drained
+        except Exception as failure:
             failures.append(failure)
-            log.error("stopped agent=%s: %s", wiring.agent.name, failure, exc_info=not isinstance(failure, FarandoleError))
+            log.error(
+                "stopped agent=%s: %s", wiring.agent.name, failure, exc_info=not isinstance(failure, FarandoleError)
+            )
             stop.set()
 
     await asyncio.gather(*(run(wiring) for wiring in wirings))
@@ -55,7 +58,9 @@ def prepare(settings: Settings, wirings: Sequence[Wiring]) -> None:
     rows = topics.ensure(settings, wanted) if settings.create_topics else topics.compare(settings, wanted)
     missing = [row.topic for row in rows if row.status == "missing"]
     if missing:
-        raise FarandoleError(f"topics are missing: {', '.join(missing)}; create them with `farandole topics`", ExitCode.NOT_FOUND)
+        raise FarandoleError(
+            f"topics are missing: {', '.join(missing)}; create them with `farandole topics`", ExitCode.NOT_FOUND
+        )
     for row in rows:
         if row.status == "drift":
             log.warning("topic_drift %s: %s is %s, declared %s", row.topic, row.setting, row.found, row.declared)
@@ -65,13 +70,16 @@ def prepare(settings: Settings, wirings: Sequence[Wiring]) -> None:
 def describe(settings: Settings, wiring: Wiring) -> str:
     """One line: agent, group, what it reads and emits, and where its handler is."""
     reads = ", ".join(wiring.reads)
-    emits = ", ".join(contract.writer.name for event, contract in wiring.emits.items() if event in wiring.handler.emits) or "nothing"
+    emits = (
+        ", ".join(contract.writer.name for event, contract in wiring.emits.items() if event in wiring.handler.emits)
+        or "nothing"
+    )
     handler = wiring.handler
     kind = "async" if handler.is_async else "inline" if wiring.agent.inline else "threads"
     code = handler.function.__code__
     return (
         f"wiring agent={wiring.agent.name} group={settings.group(wiring.agent.name)} topic={settings.topic(wiring.topic)} "
-        f"reads={reads} emits={emits} handler={os.path.basename(code.co_filename)}:{code.co_firstlineno} kind={kind} "
+        f"reads={reads} emits={emits} handler={Path(code.co_filename).name}:{code.co_firstlineno} kind={kind} "
         f"concurrency={wiring.agent.concurrency} timeout={wiring.agent.timeout:g}s attempts={wiring.agent.attempts}"
     )
 

@@ -121,7 +121,9 @@ class Intake:
         code = error.code()
         if code == KafkaError._PARTITION_EOF:
             if held:
-                held.end = max(held.end, message.offset() or 0)  # past transaction markers, so that lag 0 can be committed
+                held.end = max(
+                    held.end, message.offset() or 0
+                )  # past transaction markers, so that lag 0 can be committed
         elif code == KafkaError._AUTO_OFFSET_RESET:
             raise Stopped(
                 f"gap: {message.topic()} [{message.partition()}] no longer has offset {message.offset()} ({error.str()}); "

@@ -108,6 +108,8 @@ class Ledger:
             connection = self._connect()
             if not self._lock(connection, self.slot):
                 connection.close()
-                raise Stopped(f"agent {self._agent}: slot {self.slot} was taken by another worker while the database was away")
+                raise Stopped(
+                    f"agent {self._agent}: slot {self.slot} was taken by another worker while the database was away"
+                )
             self._connection = connection
         return self._connection

@@ -85,7 +85,9 @@ class Membership:
                 return
             found = self._positions(consumer, places)
             for place in found:
-                self.held[(place.topic, place.partition)] = Held(place.topic, place.partition, place.offset, place.offset)
+                self.held[(place.topic, place.partition)] = Held(
+                    place.topic, place.partition, place.offset, place.offset
+                )
                 if place.offset < 0:
                     place.offset = kafka.OFFSET_BEGINNING  # a group that never committed starts at the beginning
             consumer.incremental_assign(found)

@@ -60,7 +60,10 @@ class Outputs:
                 failed = JobFailed(agent=self._wiring.agent.name, reason=reason, detail=_clean(detail))
                 return [self._event(item, failed, 0, attempts)]
             case DeadLettered() as dead:
-                return [self._dead_letter(item, dead), self._event(item, self._dead_lettered(item, dead), 0, dead.attempts)]
+                return [
+                    self._dead_letter(item, dead),
+                    self._event(item, self._dead_lettered(item, dead), 0, dead.attempts),
+                ]
             case Skipped() | None:
                 return []
 
@@ -85,17 +88,29 @@ class Outputs:
     def _dead_lettered(self, item: Item, dead: DeadLettered) -> JobDeadLettered:
         record = item.record
         return JobDeadLettered(
-            agent=self._wiring.agent.name, cause=dead.cause, error=_clean(dead.error) or "", attempts=dead.attempts,
-            dead_letter_topic=self._wiring.agent.dead_topic, origin_topic=self._settings.bare(record.topic),
-            origin_partition=record.partition, origin_offset=record.offset,
+            agent=self._wiring.agent.name,
+            cause=dead.cause,
+            error=_clean(dead.error) or "",
+            attempts=dead.attempts,
+            dead_letter_topic=self._wiring.agent.dead_topic,
+            origin_topic=self._settings.bare(record.topic),
+            origin_partition=record.partition,
+            origin_offset=record.offset,
         )
 
     def _dead_letter(self, item: Item, dead: DeadLettered) -> Output:
         record = item.record
         found = {
-            "agent": self._wiring.agent.name, "cause": dead.cause, "error": _clean(dead.error) or "", "attempts": dead.attempts,
-            "topic": self._settings.bare(record.topic), "partition": record.partition, "offset": record.offset,
-            "timestamp": record.timestamp_ms, "run": item.fields["run"] if item.fields else 0, "at": time.time_ns() // 1_000_000,
+            "agent": self._wiring.agent.name,
+            "cause": dead.cause,
+            "error": _clean(dead.error) or "",
+            "attempts": dead.attempts,
+            "topic": self._settings.bare(record.topic),
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp_ms,
+            "run": item.fields["run"] if item.fields else 0,
+            "at": time.time_ns() // 1_000_000,
         }
         headers = [*record.headers, *((DEAD + name, str(value).encode()) for name, value in found.items())]
         return Output(self._settings.topic(self._wiring.agent.dead_topic), record.key, record.value, headers)

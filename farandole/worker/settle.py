@@ -59,7 +59,9 @@ class Settlement:
                     continue
             _note(plan)
             return plan
-        raise Stopped(f"{self._transactional_id}: the broker refused this commit {MAX_TRIES} times; see the log for its words")
+        raise Stopped(
+            f"{self._transactional_id}: the broker refused this commit {MAX_TRIES} times; see the log for its words"
+        )
 
     def _transaction(self, plan: Plan, outputs: list[Output]) -> None:
         """Write first, commit last. A crash before the last line leaves nothing behind that a reader sees."""
@@ -113,13 +115,20 @@ class Settlement:
                 if error.fatal() or error.txn_requires_abort() or not (error.retriable() or kafka.is_outage(failure)):
                     raise
                 if lasted > self._settings.outage_seconds:
-                    raise Stopped(f"{self._transactional_id}: the broker is away for {lasted:.0f} s: {error.str()}") from failure
+                    raise Stopped(
+                        f"{self._transactional_id}: the broker is away for {lasted:.0f} s: {error.str()}"
+                    ) from failure
                 log.warning("outage %s broker since=%.0fs: %s", self._transactional_id, lasted, error.str())
                 time.sleep(0.2)
 
 
 #: The group has moved on: its partitions may be ours still, under another generation.
-_NOT_OURS = {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.FENCED_INSTANCE_ID}
+_NOT_OURS = {
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.FENCED_INSTANCE_ID,
+}
 
 
 def _note(plan: Plan) -> None:

@@ -16,11 +16,11 @@ from farandole.outcome import DeadLettered, Skipped
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 from farandole.worker.batch import Batch, Plan
+from farandole.worker.decoding import Decoding
 from farandole.worker.intake import Intake
 from farandole.worker.lanes import run_lanes
 from farandole.worker.ledger import Ledger
 from farandole.worker.outputs import Outputs
-from farandole.worker.decoding import Decoding
 from farandole.worker.settle import Settlement
 
 log = logging.getLogger("farandole.worker")
@@ -62,14 +62,24 @@ class Worker:
         slot = await self._blocking(self.ledger.open)
         resource = await stack.enter_async_context(self.agent.resource(self.settings)) if self.agent.resource else None
         self.handling = Handling(
-            self.wiring, resource, outage_seconds=self.settings.outage_seconds,
+            self.wiring,
+            resource,
+            outage_seconds=self.settings.outage_seconds,
         )
         group = self.settings.group(self.agent.name)
         self.intake = Intake(self.settings, self.settings.topic(self.wiring.topic), group, f"{group}.{slot}")
         stack.push_async_callback(asyncio.to_thread, self.intake.close)
-        self.settlement = Settlement(self.settings, self.intake.membership, Outputs(self.settings, self.wiring), group, slot)
+        self.settlement = Settlement(
+            self.settings, self.intake.membership, Outputs(self.settings, self.wiring), group, slot
+        )
         await self._blocking(self.settlement.open)
-        log.info("ready agent=%s group=%s slot=%d topic=%s", self.agent.name, group, slot, self.settings.topic(self.wiring.topic))
+        log.info(
+            "ready agent=%s group=%s slot=%d topic=%s",
+            self.agent.name,
+            group,
+            slot,
+            self.settings.topic(self.wiring.topic),
+        )
 
     async def claim(self, batch: Batch) -> None:
         """Mark the events that were claimed from other records as duplicates."""
@@ -109,7 +119,13 @@ class Worker:
                 record = item.record
                 log.warning(
                     "dead_lettered agent=%s cause=%s topic=%s partition=%d offset=%d attempts=%d: %s",
-                    self.agent.name, outcome.cause, record.topic, record.partition, record.offset, outcome.attempts, outcome.error,
+                    self.agent.name,
+                    outcome.cause,
+                    record.topic,
+                    record.partition,
+                    record.offset,
+                    outcome.attempts,
+                    outcome.error,
                 )
         if batch.items:
             log.debug("settled agent=%s records=%d of=%d", self.agent.name, len(settled), len(batch.items))

@@ -35,7 +35,8 @@ class Stage:
         names = names or ("echo",)
         log = self.folder / f"{'-'.join(names)}-{self._started}.log"
         files = [AGENTS / f"{name}.py" for name in names]
-        with running(self.settings, log, "run", *files, TEST_LEDGER=str(self.ledger), **more) as command:
+        more["TEST_LEDGER"] = str(self.ledger)
+        with running(self.settings, log, "run", *files, more=more) as command:
             if ready:
                 command.said("ready agent=", times=len(names))
             yield command

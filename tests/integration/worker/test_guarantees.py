@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 from confluent_kafka import Producer
+
 from farandole import ids
 from farandole.codec import contract
 from farandole.envelope import Emitter, begin
@@ -17,26 +18,30 @@ from tests.integration.worker.words import Heard
 
 def encoded(word: str, plan: str = "") -> bytes:
     made = contract(Heard, "jobs")
-    return made.encode(begin(ids.trace_id_of_key("jobs", word), Emitter("client"), made.writer.name), Heard(word=word, plan=plan))
+    return made.encode(
+        begin(ids.trace_id_of_key("jobs", word), Emitter("client"), made.writer.name), Heard(word=word, plan=plan)
+    )
 
 
 def test_an_event_that_lies_on_the_log_twice_is_handled_once(stage: Stage) -> None:
     with stage.agent():
         stage.log.write("jobs.heard", [(b"k", encoded("twice"))] * 3, partition=0)
-        eventually(lambda: stage.caught_up(), "the three records handled")
+        eventually(stage.caught_up, "the three records handled")
         stage.log.write("jobs.heard", [(b"k", encoded("twice")), (b"k", encoded("other"))], partition=1)
-        eventually(lambda: stage.caught_up(), "the late duplicate handled")
+        eventually(stage.caught_up, "the late duplicate handled")
     assert sorted(stage.said()) == ["other", "twice"]
     assert stage.handled() == ["twice", "other"]
 
 
 def test_events_of_a_key_are_handled_in_the_order_of_the_log_and_other_keys_meanwhile(stage: Stage) -> None:
     """Ten keys on one partition; the first event of key 0 is slow."""
-    pairs = [(f"{key}.{place}", f"slow:{1 if (key, place) == (0, 0) else 0.001}") for place in range(20) for key in range(10)]
+    pairs = [
+        (f"{key}.{place}", f"slow:{1 if (key, place) == (0, 0) else 0.001}") for place in range(20) for key in range(10)
+    ]
     with stage.agent():
         records = [(word.split(".")[0].encode(), encoded(word, plan)) for word, plan in pairs]
         stage.log.write("jobs.heard", records, partition=0)
-        eventually(lambda: stage.caught_up(), "everything handled")
+        eventually(stage.caught_up, "everything handled")
     handled = stage.handled()
     for key in range(10):
         assert [word for word in handled if word.startswith(f"{key}.")] == [f"{key}.{place}" for place in range(20)]
@@ -47,13 +52,15 @@ def test_events_of_a_key_are_handled_in_the_order_of_the_log_and_other_keys_mean
 def test_a_poison_event_is_durable_among_the_dead_before_what_follows_is_committed(stage: Stage) -> None:
     """Case K2: offset 1 fails, 2 succeeds, the worker is killed and started again."""
     with stage.agent() as worker:
-        stage.log.write("jobs.heard", [(b"k", encoded("a")), (b"k", encoded("b", "boom")), (b"k", encoded("c"))], partition=0)
+        stage.log.write(
+            "jobs.heard", [(b"k", encoded("a")), (b"k", encoded("b", "boom")), (b"k", encoded("c"))], partition=0
+        )
         eventually(lambda: stage.log.committed("echo", "jobs.heard")[0] >= 3, "the third event committed")
         assert [record.fields["word"] for record in stage.log.read("echo.dead")] == ["b"]
         worker.kill()
     with stage.agent():
         stage.log.write("jobs.heard", [(b"k", encoded("d"))], partition=0)
-        eventually(lambda: stage.caught_up(), "the rest handled")
+        eventually(stage.caught_up, "the rest handled")
     assert sorted(stage.said()) == ["a", "c", "d"]
     assert len(stage.log.read("echo.dead")) == 1
 
@@ -78,7 +85,7 @@ def test_a_drain_gives_a_slow_handler_its_grace_then_leaves_its_offset_where_it_
 def test_a_second_signal_leaves_at_once_and_the_work_is_done_by_the_next(stage: Stage) -> None:
     with stage.agent() as worker:
         stage.log.write("jobs.heard", [(b"k", encoded("slow", "slow:3"))], partition=0)
-        eventually(lambda: stage.handled(), "the event in hand")
+        eventually(stage.handled, "the event in hand")
         worker.signal(signal.SIGINT)
         worker.said("draining")
         worker.signal(signal.SIGINT)
@@ -98,7 +105,7 @@ def test_killed_workers_lose_nothing_and_say_nothing_twice(stage: Stage) -> None
             eventually(lambda share=share: len(stage.said()) > share, f"more than {share} said")  # type: ignore[misc]
             next_one.kill()
     with stage.agent():
-        eventually(lambda: stage.caught_up(), "everything handled")
+        eventually(stage.caught_up, "everything handled")
         assert sorted(stage.said()) == sorted(words)
 
 
@@ -106,15 +113,19 @@ def test_a_worker_whose_transaction_is_fenced_tries_again_and_says_each_word_onc
     """Case K1: the transaction of a batch from two partitions aborts; then one more record comes to each."""
     with stage.agent() as worker:
         stage.log.write("jobs.heard", [(b"k1", encoded("zero"))], partition=0)
-        eventually(lambda: stage.caught_up(), "the first word handled")
+        eventually(stage.caught_up, "the first word handled")
         usurper = Producer({"bootstrap.servers": stage.log.brokers, "transactional.id": stage.log.topic("echo.0")})
         usurper.init_transactions(10)
         for partition in (0, 1):
-            stage.log.write("jobs.heard", [(b"k", encoded(f"first{partition}")), (b"k", encoded(f"boom{partition}", "boom"))], partition=partition)
+            stage.log.write(
+                "jobs.heard",
+                [(b"k", encoded(f"first{partition}")), (b"k", encoded(f"boom{partition}", "boom"))],
+                partition=partition,
+            )
         eventually(lambda: len(stage.said()) == 3, "said in spite of the fence")
         for partition in (0, 1):
             stage.log.write("jobs.heard", [(b"k", encoded(f"second{partition}"))], partition=partition)
-        eventually(lambda: stage.caught_up(), "the rest handled")
+        eventually(stage.caught_up, "the rest handled")
         assert "commit_failed" in worker.output()
     assert sorted(stage.said()) == ["first0", "first1", "second0", "second1", "zero"]
     assert sorted(record.fields["word"] for record in stage.log.read("echo.dead")) == ["boom0", "boom1"]
@@ -124,14 +135,14 @@ def test_a_stopped_worker_that_wakes_after_losing_its_partitions_commits_nothing
     """Case K6: SIGSTOP before the commit, another finishes the partition, SIGCONT."""
     with stage.agent(FARANDOLE_SESSION_TIMEOUT_MS="6000") as sleeper:
         stage.log.write("jobs.heard", [(b"k", encoded("once", "slow:1.5"))], partition=0)
-        eventually(lambda: stage.handled(), "the event in hand")
+        eventually(stage.handled, "the event in hand")
         sleeper.signal(signal.SIGSTOP)
         with stage.agent(FARANDOLE_SESSION_TIMEOUT_MS="6000"):
             eventually(lambda: stage.said() == ["once"], "said by the other worker", 60)
             sleeper.signal(signal.SIGCONT)
             sleeper.said("lost", seconds=60)
             stage.log.write("jobs.heard", [(f"k{n}".encode(), encoded(f"w{n}")) for n in range(20)])
-            eventually(lambda: stage.caught_up(), "the rest handled", 60)
+            eventually(stage.caught_up, "the rest handled", 60)
     assert sorted(stage.said()) == sorted(["once", *(f"w{n}" for n in range(20))])
     assert stage.handled().count("once") == 2, "both handled it, one output was committed"
 
@@ -149,13 +160,16 @@ def test_lag_is_zero_although_a_transaction_marker_is_the_last_thing_on_the_log(
 
 
 def test_two_workers_share_the_partitions_and_one_takes_over_when_the_other_is_killed(stage: Stage) -> None:
-    with stage.agent(FARANDOLE_SESSION_TIMEOUT_MS="6000") as one, stage.agent(FARANDOLE_SESSION_TIMEOUT_MS="6000") as two:
+    with (
+        stage.agent(FARANDOLE_SESSION_TIMEOUT_MS="6000") as one,
+        stage.agent(FARANDOLE_SESSION_TIMEOUT_MS="6000") as two,
+    ):
         two.said("assigned")
         one.said("released")
         stage.submit((f"a{n}", "") for n in range(40))
-        eventually(lambda: stage.caught_up(), "the first half handled")
+        eventually(stage.caught_up, "the first half handled")
         one.kill()
         stage.submit((f"b{n}", "") for n in range(40))
-        eventually(lambda: stage.caught_up(), "the second half handled by one alone")
+        eventually(stage.caught_up, "the second half handled by one alone")
         assert "slot=1" in two.output()
     assert sorted(stage.said()) == sorted([f"a{n}" for n in range(40)] + [f"b{n}" for n in range(40)])

@@ -47,7 +47,10 @@ def test_a_handler_emits_none_one_or_many_events_and_each_names_its_cause(stage:
     trace_ids = stage.submit([(f"one {kind}", ""), (f"none {kind}", "none"), (f"many {kind}", "many:3")])
     found = said(stage, kind, f"one {kind}", f"none {kind}", f"many {kind}")
     assert sorted((record.fields["word"], record.fields["place"]) for record in found) == [
-        (f"many {kind}", 0), (f"many {kind}", 1), (f"many {kind}", 2), (f"one {kind}", 0),
+        (f"many {kind}", 0),
+        (f"many {kind}", 1),
+        (f"many {kind}", 2),
+        (f"one {kind}", 0),
     ]
     heard = {fields["word"]: fields for fields in stage.log.fields("jobs.heard")}
     for record in found:
@@ -62,8 +65,14 @@ def test_a_handler_emits_none_one_or_many_events_and_each_names_its_cause(stage:
 
 def test_each_way_to_fail_ends_on_its_topic_and_the_next_event_is_handled(stage: Stage) -> None:
     plans = {
-        "boom": "boom", "reject": "reject", "tired": "fail:tired", "unlisted": "fail:bored", "flaky": "flaky:2",
-        "again": "retry", "large": "large", "fine": "",
+        "boom": "boom",
+        "reject": "reject",
+        "tired": "fail:tired",
+        "unlisted": "fail:bored",
+        "flaky": "flaky:2",
+        "again": "retry",
+        "large": "large",
+        "fine": "",
     }
     stage.submit(plans.items())
     for kind in KINDS:
@@ -74,7 +83,10 @@ def test_each_way_to_fail_ends_on_its_topic_and_the_next_event_is_handled(stage:
         dead = {record.fields["word"]: record for record in stage.log.read(f"{kind}.dead")}
         causes = {w: (r.header("farandole.dead.cause"), r.header("farandole.dead.attempts")) for w, r in dead.items()}
         assert causes == {
-            "boom": ("attempts", "3"), "reject": ("rejected", "1"), "unlisted": ("wrong_output", "1"), "large": ("too_large", "1"),
+            "boom": ("attempts", "3"),
+            "reject": ("rejected", "1"),
+            "unlisted": ("wrong_output", "1"),
+            "large": ("too_large", "1"),
         }
         first = "ValueError: attempt 1 cannot say 'boom'"
         assert dead["boom"].header("farandole.dead.error") == first, "the first cause, not the last"
@@ -93,8 +105,17 @@ def test_bytes_that_are_no_event_lie_raw_in_the_dead_letters_and_the_next_record
     trailing, unknown = good + b"\0", good[:2] + b"12345678" + good[10:]
     foreign = good[:10] + b"\x02\x04ab"
     bad: list[tuple[bytes | None, bytes | None]] = [
-        (b"k1", b""), (b"k2", b"\x00"), (b"k3", b'{"word": "json"}'), (b"k4", foreign), (b"k5", trailing), (b"k6", unknown),
-        (b"k7", made.encode(future, Heard(word="later"))), (b"k8", None), (None, b"no key"), (b"", b"empty key"), (None, None),
+        (b"k1", b""),
+        (b"k2", b"\x00"),
+        (b"k3", b'{"word": "json"}'),
+        (b"k4", foreign),
+        (b"k5", trailing),
+        (b"k6", unknown),
+        (b"k7", made.encode(future, Heard(word="later"))),
+        (b"k8", None),
+        (None, b"no key"),
+        (b"", b"empty key"),
+        (None, None),
     ]
     stage.log.write("jobs.heard", bad, partition=0, headers=[("origin", b"\xff")])
     stage.log.write("jobs.heard", [(b"k9", good)], partition=0)
@@ -104,8 +125,17 @@ def test_bytes_that_are_no_event_lie_raw_in_the_dead_letters_and_the_next_record
     assert all(record.headers[0] == ("origin", b"\xff") for record in dead)
     causes = [record.header("farandole.dead.cause") for record in dead]
     assert causes == [
-        "empty", "undecodable", "undecodable", "undecodable", "undecodable", "unknown_schema", "invalid", "empty", "undecodable",
-        "undecodable", "empty",
+        "empty",
+        "undecodable",
+        "undecodable",
+        "undecodable",
+        "undecodable",
+        "unknown_schema",
+        "invalid",
+        "empty",
+        "undecodable",
+        "undecodable",
+        "empty",
     ]
     assert "31 32 33" not in dead[5].header("farandole.dead.error")
     assert b"12345678".hex() in dead[5].header("farandole.dead.error"), "the unknown fingerprint is named"
@@ -152,4 +182,6 @@ def test_a_stranger_needs_only_the_payload_and_a_key(stage: Stage) -> None:
 
 def _encoded(word: str, plan: str = "") -> bytes:
     made = contract(Heard, "jobs")
-    return made.encode(begin(ids.trace_id_of_key("jobs", word), Emitter("client"), made.writer.name), Heard(word=word, plan=plan))
+    return made.encode(
+        begin(ids.trace_id_of_key("jobs", word), Emitter("client"), made.writer.name), Heard(word=word, plan=plan)
+    )
