@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -80,7 +80,7 @@ class Client:
         self._sender: Sender | None = None
         self._known: set[type[Event]] = set()
         self._announcing = asyncio.Lock()
-        self._database: postgres.Connection[Any] | None = None
+        self._database: postgres.AsyncConnection[Any] | None = None
         self._reading = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -97,7 +97,7 @@ class Client:
             await asyncio.to_thread(self._sender.close)
             self._sender = None
         if self._database:
-            await asyncio.to_thread(self._database.close)
+            await self._database.close()
             self._database = None
 
     async def submit(
@@ -158,11 +158,11 @@ class Client:
         ...     if job := await client.job(trace_id):
         ...         print(job.stage, job.status)
         """
-        return await self._read(reading.job, trace_id, None)
+        return await self._read(reading.job_async, trace_id)
 
     async def journey(self, trace_id: UUID) -> list[JourneyRow]:
         """All events of a job, in order; [] while the projection does not know it."""
-        return await self._read(reading.journey, trace_id, [])
+        return await self._read(reading.journey_async, trace_id)
 
     async def wait(self, trace_id: UUID, stage: str | None = None, timeout: float = 30.0) -> Job:  # noqa: ASYNC109
         """The job, once its journey contains `stage`; without one, once it is done, failed or blocked.
@@ -223,20 +223,15 @@ class Client:
                 await asyncio.to_thread(announce, self.settings, event)
                 self._known.add(event)
 
-    async def _read(self, question: Callable[[postgres.Connection[Any], UUID], T], trace_id: UUID, nothing: T) -> T:
-        """Ask the database in a thread, one question at a time: one connection serves them all."""
+    async def _read(self, question: Callable[[postgres.AsyncConnection[Any], UUID], Awaitable[T]], trace_id: UUID) -> T:
+        """Ask the database; one connection serves all questions, one after the other."""
         async with self._reading:
-            return await asyncio.to_thread(self._ask, question, trace_id, nothing)
-
-    def _ask(self, question: Callable[[postgres.Connection[Any], UUID], T], trace_id: UUID, nothing: T) -> T:
-        if self._database is None or self._database.closed:
-            self._database = postgres.connect(self.settings, application="farandole client")
-        try:
-            return question(self._database, trace_id)
-        except postgres.psycopg.errors.UndefinedTable:
-            return nothing  # no projector has ever run here
-        except postgres.OUTAGES as failure:
-            self._database.close()  # the next question opens another
-            if postgres.is_outage(failure):
-                raise Unreachable(f"Postgres does not answer: {failure}") from failure
-            raise
+            if self._database is None or self._database.closed:
+                self._database = await postgres.connect_async(self.settings, application="farandole client")
+            try:
+                return await question(self._database, trace_id)
+            except postgres.OUTAGES as failure:
+                await self._database.close()  # the next question opens another
+                if postgres.is_outage(failure):
+                    raise Unreachable(f"Postgres does not answer: {failure}") from failure
+                raise

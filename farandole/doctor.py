@@ -38,6 +38,7 @@ class Examination:
     broker: bool = False
     database: postgres.Connection[Any] | None = None
     migrated: bool = False
+    folded: bool = False
 
 
 Check = Callable[[Examination], Iterable[Finding]]
@@ -204,7 +205,8 @@ def check_migrations(state: Examination) -> Iterator[Finding]:
 def check_projections(state: Examination) -> Iterator[Finding]:
     """projections: the folders are right and folded as they are now"""
     found = projections.discover(_need(state.project, "a project"))
-    folded = reading.projection_hashes(_need(state.migrated and state.database, "a migrated database"))
+    folded = reading.projection_states(_need(state.migrated and state.database, "a migrated database"))
+    state.folded = projections.CORE in folded
     late = [one.name for one in found if folded.get(one.name, ("", None))[0] != one.hash]
     for name, (_, suspended) in folded.items():
         if suspended:
@@ -224,7 +226,7 @@ def check_projections(state: Examination) -> Iterator[Finding]:
 
 def check_parked(state: Examination) -> Iterator[Finding]:
     """parked: no record was put aside, no partition stands still at a gap"""
-    counts = reading.troubles(_need(state.migrated and state.database, "a migrated database"))
+    counts = reading.troubles(_need(state.folded and state.database, "a projector that has run once"))
     for what, advice in _TROUBLES.items():
         yield Finding(
             "parked", "warning" if counts[what] else "ok", f"{counts[what]} {what}", advice if counts[what] else ""

@@ -14,8 +14,9 @@ from farandole import postgres
 from farandole.agent import Wiring
 from farandole.context import BlockingContext, Context
 from farandole.envelope import Envelope
-from farandole.errors import Fail, Poison, Reject, Retry, Stopped, Unreachable
+from farandole.errors import Fail, Poison, Reject, Retry, Unreachable
 from farandole.event import Event
+from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Emitted, Failed, Outcome
 from farandole.threads import in_thread
 
@@ -42,12 +43,12 @@ class Handling:
     resource: Any = None
     answers: Mapping[type[Any], Any] | None = None
     sleep: Sleep = asyncio.sleep
-    outage_seconds: float = 300.0
+    outage: Callable[[], Outage] = lambda: Outage("handler", 0.0)
 
     async def run(self, payload: Event, envelope: Envelope) -> Outcome:
         """How the event ends: the closed set of §"How an attempt ends" in DESIGN.md. Raises Stopped for a long outage."""
         first: Exception | None = None
-        attempt, outage_since = 1, None
+        attempt, outage = 1, self.outage()
         while True:
             try:
                 return Emitted(self._outputs(await self._attempt(payload, envelope, attempt)), attempt)
@@ -58,16 +59,15 @@ class Handling:
             except Poison as poison:
                 return DeadLettered(poison.cause, _text(poison), attempt)
             except Exception as error:  # noqa: BLE001  a user's handler may raise anything; none of it may end the worker
-                if _is_outage(error):
-                    outage_since = outage_since or time.monotonic()
-                    await self._sit_out(error, time.monotonic() - outage_since)
+                if _is_outage(error):  # nobody's fault but the outage's: no attempt is counted
+                    await self.sleep(outage.endure(error))
                     continue
                 first = first or error
                 log.warning("attempt_failed agent=%s attempt=%d: %s", self.wiring.agent.name, attempt, _text(error))
                 if attempt >= self.wiring.agent.attempts:
                     return DeadLettered("attempts", _text(first), attempt)
                 await self.sleep(self._backoff(attempt, error))
-                attempt, outage_since = attempt + 1, None
+                attempt, outage = attempt + 1, self.outage()
 
     async def _attempt(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
         handler, agent = self.wiring.handler, self.wiring.agent
@@ -124,13 +124,6 @@ class Handling:
         ceiling: float = min(MAX_BACKOFF, self.wiring.agent.backoff * 2.0 ** (attempt - 1))
         # Jitter: many handlers that failed together do not come back together.
         return ceiling * random.uniform(0.5, 1.0)
-
-    async def _sit_out(self, error: Exception, lasted: float) -> None:
-        """An outage is nobody's fault but the outage's: wait without counting attempts, stop the worker when it lasts."""
-        if lasted > self.outage_seconds:
-            raise Stopped(f"agent {self.wiring.agent.name}: outage for {lasted:.0f} s: {_text(error)}") from error
-        log.warning("outage agent=%s since=%.0fs: %s", self.wiring.agent.name, lasted, _text(error))
-        await self.sleep(random.uniform(0.5, 1.0))
 
 
 def _is_outage(error: Exception) -> bool:

@@ -94,6 +94,23 @@ def projection_states(connection: Connection[Any]) -> dict[str, tuple[str, str |
     return {row["name"]: (row["hash"], row["suspended"]) for row in _rows(connection, "projection_states", {})}
 
 
+def jobs_from(connection: Connection[Any], beginning: str, limit: int = 2) -> list[UUID]:
+    """Ids of at most `limit` jobs that begin with `beginning`, as people type them."""
+    low, high = (f"{beginning.replace('-', ''):{fill}<32}" for fill in "0f")
+    return [row["trace_id"] for row in _rows(connection, "jobs_from", {"low": low, "high": high, "limit": limit})]
+
+
+def standing(connection: Connection[Any], trace_ids: Sequence[UUID]) -> dict[tuple[str | None, str], int]:
+    """How many of these jobs are in each (stage, status); jobs that were not folded yet are not counted."""
+    rows = _rows(connection, "standing", {"trace_ids": list(trace_ids)})
+    return {(row["stage"], row["status"]): row["count"] for row in rows}
+
+
+def troubles(connection: Connection[Any]) -> dict[str, int]:
+    """How many records were parked, partitions stand still at a gap, conflicts were seen, and jobs are blocked."""
+    return next(iter(_rows(connection, "troubles", {})), {})
+
+
 async def job_async(connection: AsyncConnection[Any], trace_id: str | UUID) -> Job | None:
     """`job`, for asyncio."""
     return next((Job(**row) for row in await _rows_async(connection, "job", {"trace_id": str(trace_id)})), None)
@@ -119,26 +136,3 @@ async def _rows_async(connection: AsyncConnection[Any], query: str, given: dict[
             return await cursor.fetchall()
     except _NOTHING_YET:
         return []
-
-
-def jobs_from(connection: Connection[Any], beginning: str, limit: int = 2) -> list[UUID]:
-    """Ids of at most `limit` jobs that begin with `beginning`, as people type them."""
-    low, high = (f"{beginning.replace('-', ''):{fill}<32}" for fill in "0f")
-    return [row[0] for row in connection.execute(_SQL["jobs_from"], {"low": low, "high": high, "limit": limit})]
-
-
-def standing(connection: Connection[Any], trace_ids: Sequence[UUID]) -> dict[tuple[str | None, str], int]:
-    """How many of these jobs are in each (stage, status); jobs that were not folded yet are not counted."""
-    rows = connection.execute(_SQL["standing"], {"trace_ids": list(trace_ids)})
-    return {(stage, status): count for stage, status, count in rows}
-
-
-def projection_hashes(connection: Connection[Any]) -> dict[str, tuple[str, str | None]]:
-    """Of each projection that was ever folded: the hash it was folded with, and the error that suspended it."""
-    return {name: (folded, suspended) for name, folded, suspended in connection.execute(_SQL["projection_hashes"])}
-
-
-def troubles(connection: Connection[Any]) -> dict[str, int]:
-    """How many records were parked, partitions stand still at a gap, conflicts were seen, and jobs are blocked."""
-    with connection.cursor(row_factory=dict_row) as cursor:
-        return dict(cursor.execute(_SQL["troubles"]).fetchone() or {})

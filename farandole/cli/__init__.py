@@ -35,6 +35,17 @@ class _Commands(TyperGroup):
                 os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
             )  # the interpreter flushes once more at its end
             raise typer.Exit(PIPE_CLOSED) from None
+        except Exception as error:
+            if not _is_outage(error):
+                raise
+            complain((str(error).splitlines() or [type(error).__name__])[0])
+            raise typer.Exit(ExitCode.UNREACHABLE) from error
+
+
+def _is_outage(error: Exception) -> bool:
+    """Whether broker or database went away in the middle; asked of the modules that are loaded, none is loaded for it."""
+    loaded = [sys.modules[name] for name in ("farandole.kafka", "farandole.postgres") if name in sys.modules]
+    return any(module.is_outage(error) for module in loaded)
 
 
 app = typer.Typer(

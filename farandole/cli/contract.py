@@ -119,11 +119,11 @@ def projections_list(json: Json = False) -> None:
     """The project's projections: where each is defined, its tables, and whether it is folded as defined now."""
     from farandole import postgres
     from farandole.projections import discover
-    from farandole.reading import projection_hashes
+    from farandole.reading import projection_states
 
     project, settings = opened()
     with postgres.connect(settings) as connection:
-        folded = projection_hashes(connection)
+        folded = projection_states(connection)
     rows = [
         {
             "projection": one.name,
@@ -151,10 +151,16 @@ def projections_refold(
     name: Annotated[str | None, typer.Argument(help="Default: every projection.", show_default=False)] = None,
 ) -> None:
     """Rebuild a projection from the event log. Readers see the old rows until it is done; no effect runs again."""
-    from farandole.projections import discover, refold
+    from farandole.migrate import migrate as migrate_database
+    from farandole.projections import discover, install, refold
 
     project, settings = opened()
-    events = refold(settings, discover(project), name, lambda which, what: note(f"{which}: {what}"))
+    migrate_database(settings)
+    found = discover(project)
+    install(
+        settings, found, lambda which, what: note(f"{which}: {what}")
+    )  # its tables may be those of an older definition
+    events = refold(settings, found, name, lambda which, what: note(f"{which}: {what}"))
     say(f"refolded {name or 'every projection'} from {events} events")
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -18,7 +21,6 @@ from farandole.project import Project, require_project
 
 if TYPE_CHECKING:
     from farandole.children import Children
-    from farandole.postgres import Connection
     from farandole.settings import Settings
 
 #: Jobs in the table at the end; `farandole jobs` shows the others.
@@ -118,14 +120,14 @@ async def _watch(run: Show, settings: Settings, children: Children, trace_ids: l
     """Draw how the jobs move until all have ended; raises Stopped when a process ends before that."""
     from rich.live import Live
 
-    from farandole import postgres
+    from farandole import postgres, reading
 
     wanted = set(trace_ids)
     deadline = time.monotonic() + within
     looks = 0
     with Live(console=screen(), transient=True) as live, postgres.connect(settings) as connection:
         while True:
-            found = await asyncio.to_thread(_standing, connection, list(wanted))
+            found = await asyncio.to_thread(reading.standing, connection, list(wanted))
             ended = sum(count for (_, status), count in found.items() if status in ENDED)
             live.update(_moving(found, len(wanted)), refresh=True)
             for name, code in children.ended().items():
@@ -138,16 +140,6 @@ async def _watch(run: Show, settings: Settings, children: Children, trace_ids: l
     if looks == 0:
         note("         they were submitted before: the same keys are the same jobs, and nothing ran twice", "dim")
     return len(wanted) - ended
-
-
-def _standing(connection: Connection[Any], trace_ids: list[UUID]) -> dict[tuple[str | None, str], int]:
-    """How many jobs are where; nothing while the projector still makes its tables."""
-    from farandole import postgres, reading
-
-    try:
-        return reading.standing(connection, trace_ids)
-    except postgres.psycopg.errors.UndefinedTable:
-        return {}
 
 
 def _moving(found: dict[tuple[str | None, str], int], total: int) -> Any:
@@ -188,12 +180,13 @@ def _results(settings: Settings, trace_ids: list[UUID]) -> None:
 
 def _what_next(run: Show, down: bool) -> None:
     run.step("done")
-    again = "farandole up && " if down else ""
+    program = "farandole" if shutil.which("farandole") else os.path.relpath(Path(sys.executable).with_name("farandole"))
+    again = f"{program} up && " if down else ""
     for command, why in (
-        (f"{again}farandole jobs", "where every job is"),
-        ("farandole journey TRACE", "what happened to one; its first characters are enough"),
-        ("farandole graph", "who emits what, and who reads it"),
-        ("farandole dev", "run everything, and reload what you change in agents/"),
-        ("farandole down", "stop Kafka and Postgres; with --wipe their data goes too"),
+        (f"{again}{program} jobs", "where every job is"),
+        (f"{program} journey TRACE", "what happened to one; its first characters are enough"),
+        (f"{program} graph", "who emits what, and who reads it"),
+        (f"{program} dev", "run everything, and reload what you change in agents/"),
+        (f"{program} down", "stop Kafka and Postgres; with --wipe their data goes too"),
     ):
-        note(f"  {command:<26} {why}")
+        note(f"  {command:<{len(program) + 17}} {why}")

@@ -103,20 +103,14 @@ def journey(trace: Trace = None, key: Key = None, tenant: Tenant = None, json: J
 
 @contextmanager
 def database() -> Iterator[tuple[Connection[Any], Settings]]:
-    """A connection to the projection, with the errors people meet at the beginning put into words."""
+    """A connection to the projection, and the settings of the project around."""
     from farandole import postgres
     from farandole.settings import load_settings
 
     project = find_project()
     settings = load_settings(project)
     with postgres.connect(settings, application="farandole jobs") as connection:
-        try:
-            yield connection, settings
-        except postgres.psycopg.errors.UndefinedTable as error:
-            raise FarandoleError(
-                f"no jobs in schema {settings.schema_name} yet: a projector makes its tables (`farandole projector`)",
-                ExitCode.NOT_FOUND,
-            ) from error
+        yield connection, settings
 
 
 def find(

@@ -16,8 +16,13 @@ from farandole.outcome import Outcome
 
 
 async def deliver(
-    agent: Agent, payload: Event, *, answers: Mapping[type[Any], Any] | None = None, resource: Any = None,
-    envelope: Envelope | None = None, flow: str = "jobs",
+    agent: Agent,
+    payload: Event,
+    *,
+    answers: Mapping[type[Any], Any] | None = None,
+    resource: Any = None,
+    envelope: Envelope | None = None,
+    flow: str = "jobs",
 ) -> Outcome:
     """How `agent` ends with `payload`: `Emitted`, `Failed` or `DeadLettered`; attempts run without their backoff.
 
@@ -30,7 +35,7 @@ async def deliver(
         raise ConfigurationError(f"agent {agent.name} does not read {type(payload).__name__}")
     name = next(name for name, contract in wiring.reads.items() if contract.event is type(payload))
     envelope = envelope or Envelope(begin(ids.new_trace_id(), Emitter("test"), name))
-    return await Handling(wiring, resource, answers, sleep=_at_once, outage_seconds=0).run(payload, envelope)
+    return await Handling(wiring, resource, answers, sleep=_at_once).run(payload, envelope)
 
 
 async def _at_once(_seconds: float) -> None:

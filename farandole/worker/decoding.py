@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
+from collections.abc import Callable
 
 from farandole import codec, records
 from farandole.agent import Wiring
-from farandole.errors import Poison, Stopped, Unreachable
+from farandole.errors import Poison, Unreachable
+from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Skipped
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 from farandole.worker.batch import Batch, Item
 
-log = logging.getLogger("farandole.decoding")
-
 
 class Decoding:
     """Decodes a batch; looks unknown schemas up in the schema topic, off the event loop."""
 
-    def __init__(self, settings: Settings, wiring: Wiring, schemas: SchemaLog) -> None:
+    def __init__(self, settings: Settings, wiring: Wiring, schemas: SchemaLog, outage: Callable[[], Outage]) -> None:
         self._settings = settings
         self._wiring = wiring
         self._schemas = schemas
+        self._outage = outage
         for contract in wiring.contracts:
             schemas.add(contract.writer)
 
@@ -48,7 +47,7 @@ class Decoding:
 
     async def _learn(self, batch: Batch) -> None:
         """Make the schemas of the batch known before it is read. An outage of the schema topic is waited out."""
-        began = time.monotonic()
+        outage = self._outage()
         for item in batch.items:
             value = item.record.value
             if not value or value[:2] != codec.MARKER or self._schemas.knows(value[2:10]):
@@ -59,9 +58,6 @@ class Decoding:
                 except Poison:
                     break  # read to its end: `decode` says so for each record
                 except Unreachable as failure:
-                    if time.monotonic() - began > self._settings.outage_seconds:
-                        raise Stopped(f"agent {self._wiring.agent.name}: {failure}") from failure
-                    log.warning("outage agent=%s: %s", self._wiring.agent.name, failure)
-                    await asyncio.sleep(0.5)
+                    await asyncio.sleep(outage.endure(failure))
                 else:
                     break

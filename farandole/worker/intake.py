@@ -27,10 +27,11 @@ _MAX_WAITING_BYTES = 32 * 1024 * 1024
 
 
 class Intake:
-    """Reads one topic as a member of the group. One batch is in flight at a time."""
+    """Reads one topic as a member of the group. One batch, of `most` records, is in flight at a time."""
 
-    def __init__(self, settings: Settings, topic: str, group: str, instance: str) -> None:
+    def __init__(self, settings: Settings, topic: str, group: str, instance: str, most: int) -> None:
         self._settings = settings
+        self._most = most
         self._topic = topic
         self._consumer = kafka.consumer(settings, group, **{"group.instance.id": instance})
         self._lock = threading.RLock()  # guards what waits, the batch in flight, and what the membership says of it
@@ -150,7 +151,7 @@ class Intake:
         with self._lock:
             if not self.membership.joined:
                 return None
-            items, self._waiting = self._waiting[: self._settings.batch], self._waiting[self._settings.batch :]
+            items, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
             self._waiting_bytes -= sum(len(item.record.value or b"") for item in items)
             ends = {item.held: item.record.offset + 1 for item in items}
             waiting = {item.held for item in self._waiting}

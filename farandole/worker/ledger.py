@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 from farandole import postgres
 from farandole.errors import Stopped
+from farandole.outage import Outage
 from farandole.outcome import Skipped
 from farandole.settings import Settings
 from farandole.worker.batch import Item
@@ -30,9 +30,10 @@ _CLAIMED = (_SQL / "claimed.sql").read_text(encoding="utf-8")
 class Ledger:
     """Holds the slot as long as its connection lives: a killed worker's slot is free at once."""
 
-    def __init__(self, settings: Settings, agent: str) -> None:
+    def __init__(self, settings: Settings, agent: str, outage: Callable[[], Outage]) -> None:
         self._settings = settings
         self._agent = agent
+        self._outage = outage
         self._connection: postgres.Connection[Any] | None = None
         self.slot = -1
 
@@ -90,18 +91,14 @@ class Ledger:
 
     def _sitting_out_outages(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
         """Run `work`, again and again while the database is away; the connection is made anew, the slot taken again."""
-        began = time.monotonic()
+        outage = self._outage()
         while True:
             try:
                 return work(self._alive())
             except postgres.OUTAGES as failure:
                 if not postgres.is_outage(failure):
                     raise
-                lasted = time.monotonic() - began
-                if lasted > self._settings.outage_seconds:
-                    raise Stopped(f"agent {self._agent}: Postgres is away for {lasted:.0f} s: {failure}") from failure
-                log.warning("outage agent=%s postgres since=%.0fs: %s", self._agent, lasted, failure)
-                time.sleep(random.uniform(0.2, 0.6))
+                time.sleep(outage.endure(failure))
 
     def _alive(self) -> postgres.Connection[Any]:
         if self._connection is None or self._connection.broken or self._connection.closed:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from farandole import kafka
 from farandole.errors import Stopped
 from farandole.kafka import KafkaError, KafkaException, TopicPartition
+from farandole.outage import Outage
 from farandole.settings import Settings
 from farandole.worker.batch import Batch, Plan
 from farandole.worker.membership import Membership
@@ -29,9 +30,18 @@ _CALL = 10.0
 class Settlement:
     """Blocking; runs on the worker's settling thread. One producer, one transaction at a time."""
 
-    def __init__(self, settings: Settings, membership: Membership, outputs: Outputs, group: str, slot: int) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        membership: Membership,
+        outputs: Outputs,
+        group: str,
+        slot: int,
+        outage: Callable[[], Outage],
+    ) -> None:
         self._settings = settings
         self._group = group
+        self._outage = outage
         self._membership = membership
         self._outputs = outputs
         self._transactional_id = f"{group}.{slot}"
@@ -47,7 +57,8 @@ class Settlement:
         """Make what is finished of `batch` durable, all of it or nothing. Returns what was committed, None if nothing is
         held any more. Raises Stopped when the broker keeps saying no, or is away for too long."""
         produced = {id(item): self._outputs.of(item) for item in batch.finished()[0]}
-        for _ in range(MAX_TRIES):
+        refused, rebalance = 0, self._outage()
+        while refused < MAX_TRIES:
             plan = self._membership.plan(batch)
             if plan is None:
                 return None
@@ -56,11 +67,15 @@ class Settlement:
                 self._transaction(plan, outputs)
             except KafkaException as failure:
                 if not self._recover(failure, plan):
+                    if kafka.error_of(failure).code() in _GROUP_MOVED:
+                        time.sleep(rebalance.endure(failure))
+                    else:
+                        refused += 1
                     continue
             _note(plan)
             return plan
         raise Stopped(
-            f"{self._transactional_id}: the broker refused this commit {MAX_TRIES} times; see the log for its words"
+            f"{self._transactional_id}: the broker refused this commit {refused} times; see the log for its words"
         )
 
     def _transaction(self, plan: Plan, outputs: list[Output]) -> None:
@@ -80,10 +95,14 @@ class Settlement:
         if error.fatal():
             return self._start_over(plan)
         if self._producer and error.txn_requires_abort():
-            self._persist(self._producer.abort_transaction)
+            try:
+                self._persist(self._producer.abort_transaction)
+            except KafkaException as worse:  # the broker gave it up by itself (transaction.timeout.ms): fatal, "fenced"
+                log.warning("abort_failed %s: %s", self._transactional_id, kafka.error_of(worse).str())
+                return self._start_over(plan)
             self._membership.refresh()
             return False
-        if error.code() in _NOT_OURS or error.retriable() or kafka.is_outage(failure):
+        if error.code() in _GROUP_MOVED or error.retriable() or kafka.is_outage(failure):
             return self._start_over(plan)
         raise Stopped(f"{self._transactional_id}: commit failed: {error.name()} {error.str()}") from failure
 
@@ -105,25 +124,19 @@ class Settlement:
 
     def _persist(self, call: Callable[[], T]) -> T:
         """Ask again while the broker is away: until the outcome is known nothing else is allowed."""
-        began = time.monotonic()
+        outage = self._outage()
         while True:
             try:
                 return call()
             except KafkaException as failure:
                 error = kafka.error_of(failure)
-                lasted = time.monotonic() - began
                 if error.fatal() or error.txn_requires_abort() or not (error.retriable() or kafka.is_outage(failure)):
                     raise
-                if lasted > self._settings.outage_seconds:
-                    raise Stopped(
-                        f"{self._transactional_id}: the broker is away for {lasted:.0f} s: {error.str()}"
-                    ) from failure
-                log.warning("outage %s broker since=%.0fs: %s", self._transactional_id, lasted, error.str())
-                time.sleep(0.2)
+                time.sleep(outage.endure(failure))
 
 
 #: The group has moved on: its partitions may be ours still, under another generation.
-_NOT_OURS = {
+_GROUP_MOVED = {
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.REBALANCE_IN_PROGRESS,

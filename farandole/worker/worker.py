@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from farandole.agent import Wiring
 from farandole.handling import Handling
+from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Skipped
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
@@ -37,8 +38,8 @@ class Worker:
         self.agent = wiring.agent
         self.stop = stop
         self.counts: Counter[str] = Counter()  #: outcomes that were settled, by name
-        self.ledger = Ledger(settings, self.agent.name)
-        self.decoding = Decoding(settings, wiring, SchemaLog(settings))
+        self.ledger = Ledger(settings, self.agent.name, self.outage)
+        self.decoding = Decoding(settings, wiring, SchemaLog(settings), self.outage)
         # Claims and commits are blocking calls of one thread each worker: they never overlap, so neither needs a lock.
         self.settling = ThreadPoolExecutor(1, thread_name_prefix=f"settle-{self.agent.name}")
 
@@ -61,25 +62,24 @@ class Worker:
         stack.callback(self.ledger.close)
         slot = await self._blocking(self.ledger.open)
         resource = await stack.enter_async_context(self.agent.resource(self.settings)) if self.agent.resource else None
-        self.handling = Handling(
-            self.wiring,
-            resource,
-            outage_seconds=self.settings.outage_seconds,
-        )
-        group = self.settings.group(self.agent.name)
-        self.intake = Intake(self.settings, self.settings.topic(self.wiring.topic), group, f"{group}.{slot}")
+        self.handling = Handling(self.wiring, resource, outage=self.outage)
+        group, topic = self.settings.group(self.agent.name), self.settings.topic(self.wiring.topic)
+        self.intake = Intake(self.settings, topic, group, f"{group}.{slot}", most=self.most())
         stack.push_async_callback(asyncio.to_thread, self.intake.close)
-        self.settlement = Settlement(
-            self.settings, self.intake.membership, Outputs(self.settings, self.wiring), group, slot
-        )
+        outputs = Outputs(self.settings, self.wiring)
+        self.settlement = Settlement(self.settings, self.intake.membership, outputs, group, slot, self.outage)
         await self._blocking(self.settlement.open)
-        log.info(
-            "ready agent=%s group=%s slot=%d topic=%s",
-            self.agent.name,
-            group,
-            slot,
-            self.settings.topic(self.wiring.topic),
-        )
+        log.info("ready agent=%s group=%s slot=%d topic=%s", self.agent.name, group, slot, topic)
+
+    def most(self) -> int:
+        """Records a batch holds at most. A batch is committed as a whole, so of events that take their time it holds no
+        more than are handled at once."""
+        return self.settings.batch if self.agent.inline else min(self.settings.batch, self.agent.concurrency)
+
+    def outage(self) -> Outage:
+        """For one piece of work that an outage may hold up."""
+        settings = self.settings
+        return Outage(f"agent {self.agent.name}", settings.outage_seconds, self.stop.is_set, settings.grace_seconds)
 
     async def claim(self, batch: Batch) -> None:
         """Mark the events that were claimed from other records as duplicates."""

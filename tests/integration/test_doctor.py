@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from farandole import doctor, kafka, migrate, postgres, schemas, topics
+from farandole import doctor, kafka, migrate, postgres, projections, schemas, topics
 from farandole.flow import agent_files, load_agents
 from farandole.schema_log import SCHEMA_TOPIC
 from farandole.settings import Settings
@@ -45,6 +45,8 @@ def test_when_all_is_there_all_is_well(here: Path, farandole_settings: Settings)
     settings = farandole_settings.model_copy(update={"flow": "orders"})
     topics.ensure(settings, topics.of_agents(settings, load_agents(agent_files(project(here))).values()))
     migrate.migrate(settings)
+    assert found()["parked"][0].state == "skipped"
+    projections.install(settings, projections.discover(None))
     findings = found()
     assert findings["topics"][0].found == "8, all as declared"
     assert findings["database"][0].state == "ok"

@@ -24,6 +24,11 @@ def note(mail: Heard) -> None:
             out.write(f"{mail.word}\n")
 
 
+def seconds_of(plan: str) -> float:
+    """How long a plan "slow:SECONDS" takes; plain "slow" takes what the process was told, by default nothing."""
+    return float(plan.partition(":")[2] or os.environ.get("TEST_SLOW", "0"))
+
+
 def carry_out(mail: Heard, attempt: int) -> list[Said]:
     match mail.plan.split(":"):
         case ["none"]:

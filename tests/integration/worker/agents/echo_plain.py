@@ -3,7 +3,7 @@
 import time
 
 from farandole import Agent, BlockingContext
-from tests.integration.worker.plans import Excuse, carry_out, note
+from tests.integration.worker.plans import Excuse, carry_out, note, seconds_of
 from tests.integration.worker.words import Heard, Said
 
 agent = Agent("echo_plain", concurrency=50, timeout="30s", attempts=3, backoff="10ms", reasons=Excuse)
@@ -12,6 +12,6 @@ agent = Agent("echo_plain", concurrency=50, timeout="30s", attempts=3, backoff="
 @agent.handle
 def echo(mail: Heard, ctx: BlockingContext) -> list[Said]:
     note(mail)
-    if mail.plan.startswith("slow:"):
-        time.sleep(float(mail.plan.removeprefix("slow:")))
+    if mail.plan.startswith("slow"):
+        time.sleep(seconds_of(mail.plan))
     return carry_out(mail, ctx.attempt)

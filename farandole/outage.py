@@ -1,0 +1,48 @@
+"""An outage being sat out: how long the next wait is, and when to give up. Nothing is dead-lettered for an outage."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from farandole.errors import Stopped
+
+log = logging.getLogger("farandole.outage")
+
+#: Seconds between two tries, on average. Short: what is away usually comes back within seconds.
+_PAUSE = 0.5
+
+
+class Outage:
+    """Begins with the first failure; made anew for each piece of work, so that an outage's length is counted afresh.
+
+    `limit` is in seconds; `stopping` tells whether the worker has been asked to stop, after which only `grace` seconds are
+    left.
+    """
+
+    def __init__(
+        self, who: str, limit: float, stopping: Callable[[], bool] = lambda: False, grace: float = 0.0
+    ) -> None:
+        self._who = who
+        self._limit = limit
+        self._stopping = stopping
+        self._grace = grace
+        self._began: float | None = None
+        self._asked: float | None = None
+
+    def endure(self, failure: BaseException) -> float:
+        """Seconds to wait before the next try, jittered. Raises Stopped, with the failure, when it has lasted too long."""
+        now = time.monotonic()
+        self._began = self._began or now
+        if self._stopping():
+            self._asked = self._asked or now
+        lasted = now - self._began
+        reason = f"{type(failure).__name__}: {failure}"[:500]
+        if lasted > self._limit:
+            raise Stopped(f"{self._who}: an outage has lasted {lasted:.0f} s: {reason}") from failure
+        if self._asked is not None and now - self._asked >= self._grace:
+            raise Stopped(f"{self._who}: asked to stop during an outage: {reason}") from failure
+        log.warning("outage %s since=%.0fs: %s", self._who, lasted, reason)
+        return _PAUSE * random.uniform(0.5, 1.5)

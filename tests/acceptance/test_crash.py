@@ -1,0 +1,103 @@
+"""Processes are killed, services stop and come back: nothing is lost, nothing doubled, everything goes on by itself."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farandole.stack.service import Service
+from farandole.stack.stack import Stack
+from farandole.stack.status import Endpoints
+from schemas.jobs import Submitted
+from tests.acceptance import picture
+from tests.acceptance.checker import TRIAGE, complaints
+from tests.acceptance.triage import AGENTS, EVERYONE, PROJECTOR, Triage, triage
+from tests.acceptance.watch import Watch
+from tests.commands import ROOT
+from tests.eventually import eventually
+
+EVENT_TOPICS = ("jobs.submitted", *(f"jobs.{stage}" for stage in ("classified", "enriched", "acted", "done", "failed")))
+KILLS, JOBS = 10, 1000
+
+
+def mails() -> Iterator[tuple[str, Submitted]]:
+    """The example mails, over and over; each time another job."""
+    rows = [json.loads(line) for line in (ROOT / "examples/inbox.jsonl").read_text(encoding="utf-8").splitlines()]
+    for number, row in enumerate(itertools.cycle(rows)):
+        yield f"mail-{number}", Submitted.model_validate(row | {"message_id": f"{number}@example.com"})
+
+
+def written(system: Triage) -> int:
+    """How far the log has grown, by its offsets."""
+    return sum(picture.ends(system.log, EVENT_TOPICS).values())
+
+
+def test_ten_kills_while_a_thousand_jobs_flow_lose_nothing_and_double_nothing(
+    farandole_stack: Endpoints, tmp_path: Path
+) -> None:
+    seed = int(time.time())
+    print(f"seed {seed}")
+    chance, source = random.Random(seed), mails()
+    settings = {"FARANDOLE_BATCH": "20", "FARANDOLE_SESSION_TIMEOUT_MS": "6000"}
+    with triage(farandole_stack, tmp_path, **settings) as system, system.connect() as database:
+        system.ready()
+        with Watch(system.log, database, TRIAGE) as watch:
+            jobs: list[str] = []
+            for _ in range(KILLS):
+                jobs += system.submit(itertools.islice(source, JOBS // KILLS))
+                goal = written(system) + chance.randint(1, 3 * JOBS // KILLS)
+                eventually(lambda goal=goal: written(system) >= goal, f"log at {goal}; {system.last_words()}", 60)  # type: ignore[misc]
+                victim = chance.choice((*EVERYONE, PROJECTOR))
+                print(f"kill {victim} at {written(system)}")
+                system.kill(victim)
+                system.start(victim)
+            system.settle(jobs, 120)
+            assert complaints(system.picture()) == []
+            assert watch.complaints(database) == []
+            assert watch.looks > len(AGENTS)
+        assert len(set(jobs)) == JOBS
+        assert system.rows("SELECT count(*), count(*) FILTER (WHERE events = 5) FROM job_state") == [(JOBS, JOBS)]
+        assert system.rows("SELECT count(*) FROM conflict") == [(0,)]
+
+
+@pytest.fixture(scope="module")
+def fragile(farandole_private_stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triage]:
+    """A system on services that a test may stop."""
+    folder = tmp_path_factory.mktemp("outages")
+    with triage(farandole_private_stack.endpoints, folder, FARANDOLE_BATCH="5") as system:
+        system.ready()
+        yield system
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+@pytest.mark.parametrize("name", ["postgres", "kafka"])
+def test_while_a_service_is_away_everyone_waits_and_then_goes_on_by_itself(
+    name: str, way: str, fragile: Triage, farandole_outages: Stack
+) -> None:
+    service: Service = getattr(farandole_outages, name)
+    processes = {who: command.process.pid for who, command in fragile.running.items()}
+    before = written(fragile)
+    outages = heard(fragile)
+    submitted: list[Any] = fragile.submit((f"{name} {way} {key}", mail) for key, mail in itertools.islice(mails(), 100))
+    eventually(lambda: written(fragile) > before + 150, "the jobs flow")
+    getattr(service, way)()
+    eventually(lambda: heard(fragile) > outages, f"somebody says that {name} is away; {fragile.last_words()}", 60)
+    service.start()
+    submitted += fragile.submit((f"{name} {way} later {key}", mail) for key, mail in itertools.islice(mails(), 20))
+    fragile.settle(submitted, 90)
+    assert complaints(fragile.picture()) == []
+    assert {who: command.process.pid for who, command in fragile.running.items()} == processes
+    fragile.alive()
+
+
+def heard(system: Triage) -> int:
+    """How often somebody complained of an outage."""
+    words = ("outage", "waiting seconds=", "commit_failed", "broker:")
+    return sum(command.output().count(word) for command in system.running.values() for word in words)
