@@ -39,7 +39,7 @@ def event_id(trace_id: str, causes: Sequence[str], emitter: str, run: int, event
 
     >>> trace = "01890a5d-ac96-774b-bcce-b302099a8057"
     >>> event_id(trace, [trace], "classify", 0, "jobs.Classified", 0)
-    '01890a5d-ac96-8b65-8a84-d00ed8b6d81e'
+    '01890a5d-ac96-8f46-819e-de8d3e70ad16'
     """
     return _uuid8(trace_id[:13], _hash(*causes, emitter, str(run), event_type, str(position)))
 
