@@ -2,6 +2,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Test processes at once; they mostly wait for Kafka's sessions and for processes to start.
+WORKERS ?= 3
 
 .PHONY: demo test lint unit corpus bench up down clean help
 
@@ -12,7 +14,7 @@ demo: .venv/ready  ## the whole system on this machine, with forty example mails
 	$(BIN)/farandole demo
 
 test: lint  ## everything: style, types, schemas, tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder $(ARGS)
 
 lint: .venv/ready
 	$(BIN)/ruff check
@@ -28,7 +30,7 @@ corpus: .venv/ready  ## about 6,000 public mails of 2002 and 2003, below .farand
 	$(BIN)/python examples/corpus.py
 
 bench: .venv/ready  ## the benchmarks, beside the bare clients where those are there
-	for file in benchmarks/hop.py benchmarks/latency.py benchmarks/projection.py; do $(BIN)/python $$file || exit 1; done
+	for file in benchmarks/hop.py benchmarks/latency.py benchmarks/projection.py benchmarks/startup.py; do $(BIN)/python $$file || exit 1; done
 
 up: .venv/ready  ## Kafka and Postgres of this checkout
 	$(BIN)/farandole up

@@ -54,18 +54,24 @@ def produce(producer: Producer, topic: str, key: bytes | str | None, value: byte
             producer.poll(0.01)
 
 
-def hop(brokers: str, source: str, sink: str, events: int, batch: int) -> float:
-    """Events a second of one exactly-once hop: consume, decode, derive an id, encode, produce, commit."""
-    group = uuid.uuid4().hex
-    reader = Consumer(
+def consumer(brokers: str, group: str, **more: Any) -> Consumer:
+    """One that reads what is committed, from the beginning, and commits nothing by itself."""
+    return Consumer(
         {
             "bootstrap.servers": brokers,
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
+            **more,
         }
     )
+
+
+def hop(brokers: str, source: str, sink: str, events: int, batch: int) -> float:
+    """Events a second of one exactly-once hop: consume, decode, derive an id, encode, produce, commit."""
+    group = uuid.uuid4().hex
+    reader = consumer(brokers, group)
     writer = Producer(
         {"bootstrap.servers": brokers, "linger.ms": 5, "compression.type": "lz4", "transactional.id": group}
     )
@@ -97,16 +103,7 @@ def hop(brokers: str, source: str, sink: str, events: int, batch: int) -> float:
 
 def echo(brokers: str, source: str, sink: str, group: str, stop: Callable[[], bool], ready: Callable[[], None]) -> None:
     """One exactly-once hop, bytes in and bytes out, one transaction for whatever has arrived; until told to stop."""
-    reader = Consumer(
-        {
-            "bootstrap.servers": brokers,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 100,
-        }
-    )
+    reader = consumer(brokers, group, **{"fetch.wait.max.ms": 100})
     writer = Producer({"bootstrap.servers": brokers, "linger.ms": 0, "transactional.id": group})
     writer.init_transactions(30)
     reader.subscribe([source], on_assign=lambda *_: ready())

@@ -55,7 +55,6 @@ class Submission:
 class _Prepared:
     """A submission as it goes to the broker."""
 
-    event: type[Event]
     trace_id: str
     topic: str
     key: str
@@ -138,6 +137,8 @@ class Client:
             taken: list[_Prepared] = []
             try:
                 while not broken and len(taken) < CHUNK and (row := next(rows, None)):
+                    if type(row.payload) not in self._known:
+                        await self._announce(type(row.payload))
                     taken.append(self._prepare(row))
             except Exception as error:  # noqa: BLE001  raised again below, once what came before it is on the broker
                 broken = error
@@ -199,11 +200,9 @@ class Client:
         made = contract(type(submission.payload), self.settings.flow)
         raw = begin(self._trace_id(submission), _SUBMITTER, made.writer.name, submission.tenant)
         value = made.encode(raw, submission.payload)
-        return _Prepared(made.event, raw["trace_id"], self.settings.topic(made.topic), key_of(raw), value)
+        return _Prepared(raw["trace_id"], self.settings.topic(made.topic), key_of(raw), value)
 
     async def _send(self, taken: list[_Prepared]) -> Chunk:
-        for event in {record.event for record in taken} - self._known:
-            await self._announce(event)
         if self._sender is None:
             self._sender = Sender(self.settings)
         chunk = Chunk([record.trace_id for record in taken])

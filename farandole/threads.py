@@ -1,10 +1,11 @@
-"""A thread for each call of a plain handler: a daemon, so that one that was given up does not hold the process."""
+"""A thread for a call that may hang: a daemon, so that one that was given up does not hold the process."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -39,3 +40,27 @@ def in_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return future
+
+
+def within(seconds: float, call: Callable[[], object], name: str) -> None:
+    """Run `call` in a thread of its own and raise what it raises; TimeoutError when it has not ended in time.
+
+    For calls into a library that do not keep their own timeout. One that hangs stays behind, with all it holds.
+    """
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001  raised below, where it is waited for
+            ended.put(error)
+        else:
+            ended.put(None)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    try:
+        failure = ended.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError(f"{name} did not end within {seconds:g} s") from None
+    if failure is not None:
+        raise failure

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T], what: str, seconds: float = 30.0) -> T:
+def eventually(look: Callable[[], T], what: str = "the condition", seconds: float = 30.0) -> T:
     """The first truthy value of `look()`. Fails with `what`, and what was seen last, when none comes in time."""
     deadline = time.monotonic() + seconds
     while not (seen := look()):

@@ -117,7 +117,8 @@ def new_fact(event: type[Event], trace: str | None = None, cause: Fact | None = 
     """One event: the first of a job, or caused by another; envelope fields as given."""
     emitter = envelope.Emitter("agent", "1")
     fields = (
-        envelope.follow([cause.fields], emitter, f"jobs.{event.__name__}", 0) if cause
+        envelope.follow([cause.fields], emitter, f"jobs.{event.__name__}", 0)
+        if cause
         else envelope.begin(trace or ids.new_trace_id(), emitter, f"jobs.{event.__name__}")
     )
     return Fact(event, fields | changed)

@@ -94,26 +94,21 @@ class KafkaLog:
     def lag(self, group: str, name: str) -> int:
         """Offsets between what the group has committed and the ends of the topic, transaction markers included."""
         ends = self._ends(name)
-        asked = [ConsumerGroupTopicPartitions(self.topic(group), [TopicPartition(self.topic(name), p) for p in ends])]
-        found = self.admin.list_consumer_group_offsets(asked, require_stable=True)[self.topic(group)].result(20)
-        return sum(
-            ends[place.partition][1] - max(place.offset, ends[place.partition][0]) for place in found.topic_partitions
-        )
+        reached = self.committed(group, name)
+        return sum(end - max(reached[partition], start) for partition, (start, end) in ends.items())
 
     def committed(self, group: str, name: str) -> dict[int, int]:
         """The group's offsets by partition; -1001 where it has none."""
-        asked = [
-            ConsumerGroupTopicPartitions(
-                self.topic(group), [TopicPartition(self.topic(name), p) for p in self._ends(name)]
-            )
-        ]
+        partitions = self.admin.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
+        places = [TopicPartition(self.topic(name), p) for p in partitions]
+        asked = [ConsumerGroupTopicPartitions(self.topic(group), places)]
         found = self.admin.list_consumer_group_offsets(asked, require_stable=True)[self.topic(group)].result(20)
         return {place.partition: place.offset for place in found.topic_partitions}
 
     def _ends(self, name: str) -> dict[int, tuple[int, int]]:
         reader = self._reader()
-        partitions = self.admin.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
         try:
+            partitions = reader.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
             return {
                 p: reader.get_watermark_offsets(TopicPartition(self.topic(name), p), timeout=10) for p in partitions
             }
@@ -123,17 +118,19 @@ class KafkaLog:
     def _messages(self, name: str) -> list[Message[Any, Any]]:
         reader = self._reader()
         try:
-            partitions = self.admin.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
+            # asked through the reader, which knows the leaders then: by itself it looks for them after half a second
+            partitions = reader.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
             reader.assign([TopicPartition(self.topic(name), p, OFFSET_BEGINNING) for p in partitions])
             open_partitions, found = set(partitions), []
             while open_partitions:
-                for message in reader.consume(1000, 0.2):
-                    error = message.error()
-                    if error and error.code() == KafkaError._PARTITION_EOF:
-                        open_partitions.discard(message.partition() or 0)
-                    else:
-                        assert error is None, error
-                        found.append(message)
+                if (message := reader.poll(1.0)) is None:
+                    continue
+                error = message.error()
+                if error and error.code() == KafkaError._PARTITION_EOF:
+                    open_partitions.discard(message.partition() or 0)
+                else:
+                    assert error is None, error
+                    found.append(message)
             return found
         finally:
             reader.close()

@@ -89,7 +89,11 @@ def stage_times(events: Iterable[Happened]) -> dict[tuple[str, date], tuple[int,
         if event.stage is not None:
             found.setdefault((event.stage, event.at.date()), []).append(event)
     return {
-        place: (len(there), sum(event.fields["attempt"] for event in there), min(event.at for event in there),
-                max(event.at for event in there))
+        place: (
+            len(there),
+            sum(event.fields["attempt"] for event in there),
+            min(event.at for event in there),
+            max(event.at for event in there),
+        )
         for place, there in found.items()
     }

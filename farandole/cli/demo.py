@@ -59,7 +59,7 @@ def demo(
     timeout: Annotated[float, typer.Option(min=1, help="Seconds until it gives up waiting for the jobs.")] = 120,
     down: Annotated[bool, typer.Option("--down", help="Stop the local stack at the end.")] = False,
 ) -> None:
-    """Run the project's example: stack, agents, projector, the input of [tool.farandole.demo]; then show the jobs."""
+    """Run the project's example: stack, agents, projector, the input that pyproject.toml names; then show the jobs."""
     from farandole.children import Children, interrupted
     from farandole.cli import local
     from farandole.flow import agent_files, load_agents

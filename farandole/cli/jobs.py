@@ -35,7 +35,6 @@ class Status(StrEnum):
     """How a job can stand."""
 
     RUNNING = "running"
-    WAITING = "waiting"
     BLOCKED = "blocked"
     DONE = "done"
     FAILED = "failed"

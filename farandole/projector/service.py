@@ -29,5 +29,6 @@ def run_projector(settings: Settings, project: Project | None, stop: Stop) -> No
 
 
 def _ensure_schema_topic(settings: Settings) -> None:
-    """The schema topic and the topics of the runtime's own events."""
-    topics.ensure(settings, topics.of_events(settings, ()))
+    """The schema topic and the topics of the runtime's own events. Others are found when somebody makes them."""
+    if settings.create_topics:
+        topics.ensure(settings, topics.of_events(settings, ()))

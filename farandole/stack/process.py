@@ -125,7 +125,8 @@ def _end(processes: list[Running], word: str, number: signal.Signals, patience: 
         with suppress(ProcessLookupError):
             os.kill(process.pid, number)
     deadline = time.monotonic() + patience
-    while any(marked(process.pid, word) for process in processes):
+    # not by its mark: while it ends a process has no command line any more, and its ports still
+    while any(start_time(process.pid) == process.started for process in processes):
         if time.monotonic() > deadline:
             return False
         time.sleep(POLL)

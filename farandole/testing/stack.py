@@ -1,8 +1,8 @@
 """pytest fixtures: a Kafka and a Postgres for a test run, and a fresh namespace on them for every test.
 
 Which services: KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL when both are set; containers when FARANDOLE_TESTCONTAINERS=1;
-else a private local stack with ports and data of its own, stopped at the end even when pytest is killed. Services that
-cannot be had fail the tests, they never skip them.
+else a private local stack with ports and data of its own, stopped at the end even when pytest is killed; the workers of
+pytest-xdist share one. Services that cannot be had fail the tests, they never skip them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,13 @@ GIVEN = {"kafka_bootstrap_servers": "KAFKA_BOOTSTRAP_SERVERS", "database_url": "
 
 @pytest.fixture(scope="session")
 def farandole_private_stack() -> Iterator[Stack]:
-    """A local stack of this test run alone, started when first asked for."""
+    """A local stack of this test run alone (with pytest-xdist: of this worker), started when first asked for."""
     with ExitStack() as stack:
         try:
             from farandole.stack.stack import Stack
 
             folder = Path(tempfile.mkdtemp(prefix="farandole-test-"))
-            if os.geteuid() == 0:
-                folder.chmod(0o711)  # as root Postgres runs as `nobody`, who must get to its data
+            folder.chmod(_mode())
             stack.callback(shutil.rmtree, folder, ignore_errors=True)  # also when it does not start
             private = Stack(folder)
             stack.enter_context(private.running(wipe=True))
@@ -67,9 +66,33 @@ def farandole_stack(request: pytest.FixtureRequest) -> Iterator[Endpoints]:
             except FarandoleError as error:
                 pytest.fail(str(error), pytrace=False)
             yield endpoints
+    elif worker := getattr(request.config, "workerinput", None):
+        yield _stack_of_all_workers(worker["testrunuid"])
     else:
         private: Stack = request.getfixturevalue("farandole_private_stack")
         yield private.endpoints
+
+
+def _stack_of_all_workers(run: str) -> Endpoints:
+    """The stack that the workers of a pytest-xdist run share: the first to ask starts it.
+
+    It is owned by pytest itself, our parent: workers come and go, and the watchdog stops the stack after the last test.
+    """
+    folder = Path(tempfile.gettempdir()) / f"farandole-test-{run}"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(_mode())
+    try:
+        from farandole.stack.stack import Stack
+
+        return Stack(folder).up(owner_pid=os.getppid(), wipe_with_owner=True)
+    except FarandoleError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        pytest.fail(f"no local stack for the tests: {error}", pytrace=False)
+
+
+def _mode() -> int:
+    """Of a stack's folder. As root Postgres runs as `nobody`, who must get to its data."""
+    return 0o711 if os.geteuid() == 0 else 0o700
 
 
 @pytest.fixture

@@ -76,11 +76,14 @@ def describe(settings: Settings, wiring: Wiring) -> str:
     )
     handler = wiring.handler
     kind = "async" if handler.is_async else "inline" if wiring.agent.inline else "threads"
+    limits = f"concurrency={wiring.agent.concurrency} timeout={wiring.agent.timeout:g}s"
+    if wiring.agent.inline:  # one after the other, and nothing can cut a plain call short
+        limits = "concurrency=1"
     code = handler.function.__code__
     return (
         f"wiring agent={wiring.agent.name} group={settings.group(wiring.agent.name)} topic={settings.topic(wiring.topic)} "
         f"reads={reads} emits={emits} handler={Path(code.co_filename).name}:{code.co_firstlineno} kind={kind} "
-        f"concurrency={wiring.agent.concurrency} timeout={wiring.agent.timeout:g}s attempts={wiring.agent.attempts}"
+        f"{limits} attempts={wiring.agent.attempts}"
     )
 
 

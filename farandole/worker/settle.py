@@ -12,6 +12,7 @@ from farandole.errors import Stopped
 from farandole.kafka import KafkaError, KafkaException, TopicPartition
 from farandole.outage import Outage
 from farandole.settings import Settings
+from farandole.threads import within
 from farandole.worker.batch import Batch, Plan
 from farandole.worker.membership import Membership
 from farandole.worker.outputs import Output, Outputs
@@ -85,8 +86,20 @@ class Settlement:
         for output in outputs:
             _produce(producer, output)
         ends = [TopicPartition(held.topic, held.partition, end) for held, end in plan.ends.items()]
-        producer.send_offsets_to_transaction(ends, plan.metadata, _CALL)
+        self._send_offsets(producer, ends, plan)
         self._persist(lambda: producer.commit_transaction(_CALL))
+
+    def _send_offsets(self, producer: kafka.Producer, ends: list[TopicPartition], plan: Plan) -> None:
+        """Bounded from outside: where the group's coordinator goes away meanwhile, the client library forgets the call and
+        its timeout, and hangs for ever (librdkafka issues 5456 and 5511). The producer is then left behind as it is."""
+        try:
+            within(
+                _CALL + 1,
+                lambda: producer.send_offsets_to_transaction(ends, plan.metadata, _CALL),
+                f"offsets-{self._transactional_id}",
+            )
+        except TimeoutError as hung:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(hung))) from hung
 
     def _recover(self, failure: KafkaException, plan: Plan) -> bool:
         """After a commit that failed: True when it turns out to have been made, False when it must be tried again."""

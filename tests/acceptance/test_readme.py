@@ -171,12 +171,13 @@ class Reader:
     def starts(self, command: str, step: Typed) -> None:
         """A command that goes on; the reader looks on until it has said what is shown."""
         log = self.home / f"line-{step.line}.log"
+        leash = "" if command == "farandole dev" else " --leash"  # ends with this process, however that ends
         with log.open("wb") as out:
             process = subprocess.Popen(
-                ["bash", "-c", f"exec {command}"],
+                ["bash", "-c", f"exec {command}{leash}"],
                 cwd=self.home,
                 env=self.environment,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -204,7 +205,7 @@ class Reader:
             return re.fullmatch(pattern(shown), normal(seen) + "\n") is not None
 
         try:
-            eventually(look, "the answer that is shown", 20.0)
+            eventually(look, "the answer that is shown", 60.0)
         except AssertionError as late:
             raise AssertionError(f"README.md:{query.line} shows:\n{shown}\nbut the answer is:\n{seen}") from late
 
@@ -292,14 +293,6 @@ def test_the_table_of_settings_is_that_of_the_settings() -> None:
 def test_the_table_of_exit_codes_is_that_of_the_errors() -> None:
     rows = re.findall(r"^\| (\d+) \| `([a-z_]+)` \|", README, re.MULTILINE)
     assert [(int(code), name) for code, name in rows] == [(code.value, code.name.lower()) for code in ExitCode]
-
-
-def test_every_link_leads_somewhere() -> None:
-    headings = {
-        re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", README, re.MULTILINE)
-    }
-    for target in re.findall(r"\]\(([^)]+)\)", README):
-        assert target[1:] in headings if target.startswith("#") else (ROOT / target).exists(), target
 
 
 def test_every_word_of_a_command_is_quoted_right() -> None:

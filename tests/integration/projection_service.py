@@ -1,4 +1,4 @@
-"""What tests of the running projector share: events in Kafka, the projector as a thread or a process, waiting."""
+"""What tests of the running projector share: events in Kafka, the projector as a thread or a process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -84,8 +83,11 @@ def running(settings: Settings) -> Iterator[threading.Thread]:
 def process(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
     """A projector as a process of its own, to be killed; it is gone at the end in any case."""
     given = {
-        "KAFKA_BOOTSTRAP_SERVERS": settings.brokers, "DATABASE_URL": settings.database,
-        "FARANDOLE_NAMESPACE": settings.namespace, "FARANDOLE_SESSION_TIMEOUT_MS": "6000", "FARANDOLE_BATCH": "50",
+        "KAFKA_BOOTSTRAP_SERVERS": settings.brokers,
+        "DATABASE_URL": settings.database,
+        "FARANDOLE_NAMESPACE": settings.namespace,
+        "FARANDOLE_SESSION_TIMEOUT_MS": "6000",
+        "FARANDOLE_BATCH": "50",
     }
     child = subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=ROOT, env=os.environ | given)
     try:
@@ -93,11 +95,3 @@ def process(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         child.kill()
         child.wait()
-
-
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait for a condition; fails after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not so within {seconds} s"
-        time.sleep(0.05)

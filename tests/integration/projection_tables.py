@@ -63,4 +63,3 @@ def one(connection: Connection[Any], query: str) -> Any:
     row = connection.execute(postgres.script(query)).fetchone()
     assert row is not None
     return row[0]
-

@@ -7,11 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 import psutil
 import pytest
@@ -19,6 +18,7 @@ import pytest
 from farandole.errors import ExitCode
 from farandole.settings import Settings
 from farandole.testing.flow import environment
+from tests.eventually import eventually
 from tests.unit.projects import project
 
 AGENT = """
@@ -40,8 +40,6 @@ agent = Agent("bill")
 async def bill(order: Priced) -> Billed:
     return Billed(number=order.number)
 """
-
-T = TypeVar("T")
 
 
 class Shell:
@@ -86,16 +84,6 @@ def children(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
         return psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
-
-
-def eventually(look: Callable[[], T], what: str, within: float = 60) -> T:
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"not within {within} s: {what}")
 
 
 def gone(processes: list[psutil.Process]) -> bool:
@@ -155,7 +143,7 @@ def test_several_processes_drain_together_on_a_signal(shell: Shell) -> None:
         family = children(process)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-        eventually(lambda: gone(family), "no child is left", 5)
+        eventually(lambda: gone(family), "no child is left")
 
 
 def test_one_process_that_dies_makes_the_others_drain_and_the_exit_code_tells(shell: Shell) -> None:
@@ -164,7 +152,7 @@ def test_one_process_that_dies_makes_the_others_drain_and_the_exit_code_tells(sh
         family = children(process)
         family[0].kill()
         assert process.wait(60) != 0
-        eventually(lambda: gone(family), "no child is left", 5)
+        eventually(lambda: gone(family), "no child is left")
 
 
 def test_children_of_a_killed_parent_end_by_themselves(shell: Shell) -> None:
@@ -172,7 +160,7 @@ def test_children_of_a_killed_parent_end_by_themselves(shell: Shell) -> None:
         eventually(lambda: log.read_text().count("ready agent=price") == 2, "both are ready")
         family = children(process)
         process.kill()
-        eventually(lambda: gone(family), "no child is left", 40)
+        eventually(lambda: gone(family), "no child is left", 60)
 
 
 def test_dev_reloads_a_changed_agent_and_ends_with_all_its_processes(shell: Shell) -> None:
@@ -200,4 +188,4 @@ def test_dev_reloads_a_changed_agent_and_ends_with_all_its_processes(shell: Shel
         family = children(process)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == ExitCode.INTERRUPTED
-        eventually(lambda: gone(family), "no child is left", 5)
+        eventually(lambda: gone(family), "no child is left")

@@ -1,9 +1,8 @@
-"""The client submits once a key, as fast as the broker takes it, and says how jobs stand."""
+"""The client submits once a key, many without reading ahead, and says how jobs stand."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from farandole.records import decode, writer_of
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 from farandole.testing import running_flow
+from tests.eventually import eventually
 
 AGENT = """
 from farandole import Agent, Event, Fail
@@ -45,15 +45,18 @@ class Asked(Event, topic="jobs.asked", stage="asked", ingest=True):
 
 
 def records(settings: Settings, topic: str, count: int) -> list[kafka.Record]:
-    """The first `count` records of a topic, within a bounded time."""
+    """The first `count` records of a topic, within the deadline."""
     reader = kafka.consumer(settings, settings.group(uuid4().hex))
     name = settings.topic(topic)
     partitions = kafka.check_broker(settings)[name]
     reader.assign([kafka.TopicPartition(name, number, kafka.OFFSET_BEGINNING) for number in range(partitions)])
     found: list[kafka.Record] = []
-    deadline = time.monotonic() + 20
-    while len(found) < count and time.monotonic() < deadline:
-        found += [kafka.record_of(message) for message in reader.consume(1000, 0.2) if not message.error()]
+
+    def enough() -> bool:
+        found.extend(kafka.record_of(message) for message in reader.consume(1000, 0.2) if not message.error())
+        return len(found) >= count
+
+    eventually(enough, f"{count} records in {name}")
     reader.close()
     return found
 
@@ -84,9 +87,7 @@ async def test_the_same_key_is_the_same_job_and_the_same_event(farandole_setting
     assert len({first, other, *fresh}) == 4
 
 
-async def test_many_are_sent_in_order_by_the_thousand_a_second_without_reading_ahead(
-    farandole_settings: Settings,
-) -> None:
+async def test_many_are_sent_without_reading_far_ahead(farandole_settings: Settings) -> None:
     drawn = 0
 
     def rows(count: int) -> Iterator[Submission]:
@@ -97,14 +98,11 @@ async def test_many_are_sent_in_order_by_the_thousand_a_second_without_reading_a
 
     async with Client(farandole_settings) as client:
         await client.submit(Asked(text="first"))
-        started = time.perf_counter()
         seen: list[UUID] = []
         async for trace_id in client.submit_many(rows(20_000)):
             seen.append(trace_id)
             assert drawn - len(seen) <= 10 * 500
-        rate = len(seen) / (time.perf_counter() - started)
     assert len(set(seen)) == 20_000
-    assert rate > 2_000
     found = await asyncio.to_thread(records, farandole_settings, "jobs.asked", 20_001)
     assert {record.key for record in found} >= {str(trace_id).encode() for trace_id in seen}
 
@@ -125,23 +123,21 @@ async def test_an_error_among_the_rows_comes_after_what_was_before_it(farandole_
 
 
 async def test_the_event_loop_runs_on_while_many_are_submitted(farandole_settings: Settings) -> None:
-    worst = 0.0
+    turns = 0
 
-    async def watch() -> None:
-        nonlocal worst
+    async def other() -> None:
+        nonlocal turns
         while True:
-            before = time.perf_counter()
             await asyncio.sleep(0.001)
-            worst = max(worst, time.perf_counter() - before)
+            turns += 1
 
     async with Client(farandole_settings) as client:
         await client.submit(Asked(text="first"))
-        watching = asyncio.ensure_future(watch())
-        _ = [
-            trace_id async for trace_id in client.submit_many(Submission(Asked(text="x" * 300)) for _ in range(10_000))
-        ]
-        watching.cancel()
-    assert worst < 0.5
+        beside = asyncio.ensure_future(other())
+        rows = (Submission(Asked(text="x" * 300)) for _ in range(10_000))
+        seen = [turns async for _ in client.submit_many(rows)][::1000]
+        beside.cancel()
+    assert seen == sorted(set(seen)), "the other task had a turn in every thousand"
 
 
 async def test_without_a_broker_submitting_says_so(
@@ -153,17 +149,15 @@ async def test_without_a_broker_submitting_says_so(
             await client.submit(Asked(text="x"))
 
 
-async def test_without_a_projection_a_job_is_unknown_and_waiting_ends_in_time(farandole_settings: Settings) -> None:
+async def test_without_a_projection_a_job_is_unknown_and_waiting_ends(farandole_settings: Settings) -> None:
     async with Client(farandole_settings) as client:
         trace_id = uuid4()
         assert await client.job(trace_id) is None
         assert await client.journey(trace_id) == []
-        started = time.monotonic()
         with pytest.raises(WaitTimeout, match="is a projector running") as raised:
             await client.wait(trace_id, timeout=0.3)
         assert isinstance(raised.value, TimeoutError)
         assert raised.value.job is None
-        assert 0.25 < time.monotonic() - started < 2
 
 
 async def test_a_value_that_does_not_fit_the_schema_is_refused_before_anything_is_sent(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,9 +110,3 @@ def test_a_job_is_named_in_exactly_one_way(trace: str | None, key: str | None) -
 def test_what_is_no_job_id_is_refused(trace: str) -> None:
     with pytest.raises(FarandoleError, match="is no job id"):
         find(None, None, trace, None, None)  # type: ignore[arg-type]
-
-
-def test_checking_rows_is_quick(tmp_path: Path) -> None:
-    started = time.perf_counter()
-    assert sum(1 for _ in submissions(rows(*([GOOD] * 20_000)), Mail, key="message_id")) == 20_000
-    assert time.perf_counter() - started < 2

@@ -108,6 +108,13 @@ def test_nothing_depends_on_the_registry_which_starts_only_when_asked_for() -> N
     assert all("SCHEMA_REGISTRY_URL" not in service["environment"] for service in OURS.values())
 
 
+def test_the_registry_keeps_its_tables_out_of_the_schema_of_the_runtime() -> None:
+    """Postgres looks for a schema called like the user first, and user and schema are both called farandole."""
+    environment = SERVICES["registry"]["environment"]
+    assert environment["APICURIO_DATASOURCE_USERNAME"] == Settings(namespace="").schema_name
+    assert environment["APICURIO_DATASOURCE_URL"].endswith("?currentSchema=public")
+
+
 def test_what_keeps_data_keeps_it_in_a_named_volume() -> None:
     named = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["volumes"].keys()
     used = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}

@@ -43,12 +43,19 @@ def test_what_only_looks_suspicious_stays(value: Any) -> None:
 
 def test_what_avro_has_and_json_has_not_gets_a_readable_form() -> None:
     payload = {
-        "bytes": b"\xff\0", "id": UUID(int=1), "at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "day": date(2026, 1, 2),
+        "bytes": b"\xff\0",
+        "id": UUID(int=1),
+        "at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        "day": date(2026, 1, 2),
         "price": Decimal("1.50"),
     }
     body, sanitised = shown(payload)
     assert body == {
-        "bytes": "/wA=", "id": str(UUID(int=1)), "at": "2026-01-02T03:04:05+00:00", "day": "2026-01-02", "price": "1.50"
+        "bytes": "/wA=",
+        "id": str(UUID(int=1)),
+        "at": "2026-01-02T03:04:05+00:00",
+        "day": "2026-01-02",
+        "price": "1.50",
     }
     assert not sanitised
 

@@ -6,24 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from farandole.stack import process
 from farandole.stack.stack import Stack
+from tests.eventually import eventually
 
-#: Seconds. Every wait of these tests polls a condition and gives up after this.
-DEADLINE = 60.0
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Poll until the condition holds; fail with `what` when it does not in time."""
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE:.0f} s: {what}"
-        time.sleep(0.01)
+#: Seconds for a command that ends by itself.
+PATIENCE = 60.0
 
 
 @dataclass
@@ -39,14 +31,18 @@ class Checkout:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Begin a stack command, in a process group of its own as a terminal would."""
         return subprocess.Popen(
-            [sys.executable, "-m", "farandole.stack", *arguments], cwd=self.root, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, process_group=0,
+            [sys.executable, "-m", "farandole.stack", *arguments],
+            cwd=self.root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
         )
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a stack command to its end."""
         with self.start(*arguments) as command:
-            out, err = command.communicate(timeout=DEADLINE)
+            out, err = command.communicate(timeout=PATIENCE)
             return subprocess.CompletedProcess(arguments, command.returncode, out, err)
 
     def processes(self) -> list[int]:
@@ -73,4 +69,4 @@ def fill(checkout: Checkout, formatted: Path) -> None:
 def kill(pid: int) -> None:
     """SIGKILL a process and see it gone."""
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: process.start_time(pid) is None, f"the end of process {pid}")
+    eventually(lambda: process.start_time(pid) is None, f"the end of process {pid}")

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from farandole.stack import places
-from tests.integration.stack.checkouts import Checkout, NewCheckout
+from tests.integration.stack.checkouts import NewCheckout
 
 #: A first start, and a look at what came of it.
 PROGRAM = """
@@ -58,8 +58,13 @@ def test_a_normal_user_starts_a_stack(new_checkout: NewCheckout, tmp_path: Path)
     # When it starts a stack and uses it
     identity: dict[str, Any] = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     answer = subprocess.run(
-        [python, "-c", PROGRAM, str(root / ".farandole")], cwd=root, capture_output=True, text=True, check=False,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), **environment}, **(identity if os.geteuid() == 0 else {}),
+        [python, "-c", PROGRAM, str(root / ".farandole")],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"], "HOME": str(home), **environment},
+        **(identity if os.geteuid() == 0 else {}),
     )
 
     # Then all of it works
@@ -69,7 +74,9 @@ def test_a_normal_user_starts_a_stack(new_checkout: NewCheckout, tmp_path: Path)
 
 if os.geteuid() == 0:  # another user cannot hide a folder from itself
 
-    def test_root_starts_a_stack_where_the_account_of_postgres_may_not_go(new_checkout: NewCheckout) -> None:
+    def test_root_starts_a_stack_where_postgres_may_not_go_and_its_data_is_nobody_elses(
+        new_checkout: NewCheckout,
+    ) -> None:
         # Given root's checkout in a folder that only root may enter
         checkout = new_checkout()
         checkout.root.chmod(0o700)
@@ -83,19 +90,14 @@ if os.geteuid() == 0:  # another user cannot hide a folder from itself
             assert connection.execute("SELECT 1").fetchone() == (1,)
         assert checkout.root.stat().st_mode & 0o777 == 0o700
 
+        # And the files with the password are root's alone, and Postgres refuses who does not know it
+        for name in ("postgres.password", "endpoints.json", "stack.json"):
+            assert (stack.data / name).stat().st_mode & 0o077 == 0, name
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            psycopg.connect(endpoints.database_url.replace(":", ":wrong", 2).replace("postgresql:wrong", "postgresql:"))
+
         # And wiping removes the data where it really lies
         place = (stack.data / "postgres").resolve()
         assert not place.is_relative_to(checkout.root)
         stack.down(wipe=True)
         assert not place.exists()
-
-    def test_as_root_the_data_is_nobody_elses(checkout: Checkout) -> None:
-        # Given a stack that root started
-        stack = checkout.stack
-        endpoints = stack.up()
-
-        # Then the files with the password are root's alone, and Postgres refuses who does not know it
-        for name in ("postgres.password", "endpoints.json", "stack.json"):
-            assert (stack.data / name).stat().st_mode & 0o077 == 0, name
-        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-            psycopg.connect(endpoints.database_url.replace(":", ":wrong", 2).replace("postgresql:wrong", "postgresql:"))

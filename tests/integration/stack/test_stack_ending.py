@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from tests.integration.stack.checkouts import Checkout, NewCheckout, wait_until
+from tests.eventually import eventually
+from tests.integration.stack.checkouts import Checkout, NewCheckout
 
 OWNER = """
 import sys
@@ -26,7 +27,9 @@ def owner(checkout: Checkout, word: str) -> subprocess.Popen[str]:
     """A program that owns the checkout's stack until its input ends."""
     program = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(checkout.stack.data), word],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert program.stdout and program.stdout.readline() == "up\n"
     return program
@@ -36,7 +39,7 @@ def owner(checkout: Checkout, word: str) -> subprocess.Popen[str]:
 def test_a_signal_during_up_leaves_no_process(checkout: Checkout, number: signal.Signals) -> None:
     # Given an `up` that has started its first process
     command = checkout.start("up")
-    wait_until(checkout.processes, "a first process")
+    eventually(checkout.processes, "a first process")
 
     # When it is asked to end, as a terminal does it: the whole group
     os.killpg(command.pid, number)
@@ -52,7 +55,7 @@ def test_a_signal_during_up_leaves_no_process(checkout: Checkout, number: signal
 def test_an_up_killed_half_way_is_cleaned_by_the_next_command(checkout: Checkout, next_command: str) -> None:
     # Given an `up` killed by SIGKILL when its processes had begun
     command = checkout.start("up")
-    wait_until(checkout.processes, "a first process")
+    eventually(checkout.processes, "a first process")
     kill_group(command)
     orphans = set(checkout.processes())
     assert orphans
@@ -70,7 +73,7 @@ def test_a_first_up_killed_while_it_formats_leaves_no_half_made_data(new_checkou
     # Given a first `up` killed while a data folder is in the making
     checkout = new_checkout()
     command = checkout.start("up")
-    wait_until(lambda: list(checkout.stack.data.glob("*.new")), "a data folder in the making")
+    eventually(lambda: list(checkout.stack.data.glob("*.new")), "a data folder in the making")
     kill_group(command)
 
     # Then the next one makes it whole
@@ -90,8 +93,8 @@ def test_a_stack_ends_with_the_program_that_owns_it_even_by_sigkill(checkout: Ch
     program.communicate()
 
     # Then the watchdog stops the stack, removes its folder, and goes
-    wait_until(lambda: not checkout.processes(), "the end of all processes")
-    wait_until(lambda: not checkout.stack.data.exists(), "the end of the folder")
+    eventually(lambda: not checkout.processes(), "the end of all processes")
+    eventually(lambda: not checkout.stack.data.exists(), "the end of the folder")
 
 
 def test_a_program_stops_only_the_stack_it_started(checkout: Checkout) -> None:
@@ -121,5 +124,3 @@ def kill_group(command: subprocess.Popen[str]) -> None:
     os.killpg(command.pid, signal.SIGKILL)
     command.communicate()
     assert command.returncode == -signal.SIGKILL
-
-

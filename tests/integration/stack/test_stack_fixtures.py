@@ -6,16 +6,22 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import uuid
 from pathlib import Path
 
 import pytest
 
 from farandole.stack import process
-from tests.integration.stack.checkouts import wait_until
+from tests.eventually import eventually
 
 SERVICES = ("KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL", "FARANDOLE_TESTCONTAINERS", "DOCKER_HOST")
+PROCESSES = ("kafka", "postgres", "watchdog")
 MODULE = """
+import os
 from pathlib import Path
+
+import pytest
 
 def test_services(farandole_settings, farandole_namespace, farandole_stack):
     assert farandole_settings.namespace == farandole_namespace
@@ -25,6 +31,10 @@ def test_services(farandole_settings, farandole_namespace, farandole_stack):
 def test_hold(farandole_private_stack):
     Path("folder").write_text(str(farandole_private_stack.data))
     input()
+
+@pytest.mark.parametrize("place", ["one", "other"])
+def test_share(farandole_stack, place):
+    Path(place).write_text(f"{os.environ['PYTEST_XDIST_WORKER']} {farandole_stack.kafka_bootstrap_servers}")
 """
 
 
@@ -34,8 +44,13 @@ def pytest_in(folder: Path, *arguments: str, **environment: str) -> subprocess.P
     (folder / "test_module.py").write_text(MODULE)
     clean = {key: value for key, value in os.environ.items() if key not in SERVICES}
     return subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-s", "-q", "-p", "no:cacheprovider", *arguments], cwd=folder, text=True,
-        env={**clean, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        [sys.executable, "-m", "pytest", "-s", "-q", "-p", "no:cacheprovider", *arguments],
+        cwd=folder,
+        text=True,
+        env={**clean, **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
 
 
@@ -73,15 +88,36 @@ def test_services_that_cannot_be_had_fail_the_tests_with_the_reason(
 def test_a_pytest_that_is_killed_leaves_no_stack_behind(tmp_path: Path, number: signal.Signals) -> None:
     # Given a test run in the middle of a test with a private stack
     run = pytest_in(tmp_path, "-k", "hold")
-    wait_until((tmp_path / "folder").exists, "a private stack")
+    eventually((tmp_path / "folder").exists, "a private stack")
     folder = Path((tmp_path / "folder").read_text())
-    names = ("kafka", "postgres", "watchdog")
-    assert all(process.find(process.mark(folder, name)) for name in names)
+    assert all(process.find(process.mark(folder, name)) for name in PROCESSES)
 
     # When it is killed
     run.send_signal(number)
     run.communicate(timeout=60)
 
     # Then its services end, and its folder goes
-    wait_until(lambda: not any(process.find(process.mark(folder, name)) for name in names), "the end of all processes")
-    wait_until(lambda: not folder.exists(), "the end of the folder")
+    nothing_is_left_of(folder)
+
+
+def test_the_workers_of_xdist_share_one_stack_that_ends_with_pytest(tmp_path: Path) -> None:
+    # Given a test run of two workers that both ask for services
+    run = uuid.uuid4().hex
+    out, _ = pytest_in(tmp_path, "-k", "share", "-n", "2", f"--testrunuid={run}").communicate(timeout=120)
+    assert "2 passed" in out, out
+
+    # Then both were given the same ones
+    one, other = ((tmp_path / place).read_text().split() for place in ("one", "other"))
+    assert one[0] != other[0], "two workers"
+    assert one[1] == other[1], "one broker"
+
+    # And they end with the run
+    nothing_is_left_of(Path(tempfile.gettempdir()) / f"farandole-test-{run}")
+
+
+def nothing_is_left_of(folder: Path) -> None:
+    """Wait for the end of a stack: its processes and its folder."""
+    eventually(
+        lambda: not any(process.find(process.mark(folder, name)) for name in PROCESSES), "the end of all processes"
+    )
+    eventually(lambda: not folder.exists(), "the end of the folder")

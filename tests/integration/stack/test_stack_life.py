@@ -14,7 +14,7 @@ from farandole.settings import load_settings
 from farandole.stack import process
 from farandole.stack.state import ServiceState
 from farandole.stack.status import Condition, Endpoints
-from tests.integration.stack.checkouts import Checkout, NewCheckout, kill
+from tests.integration.stack.checkouts import Checkout, kill
 
 
 def topics(endpoints: Endpoints) -> set[str]:
@@ -56,9 +56,9 @@ def test_two_commands_at_once_and_a_third_later_give_one_stack(checkout: Checkou
     assert (settings.brokers, settings.database) == (shown["kafka_bootstrap_servers"], shown["database_url"])
 
 
-def test_data_and_ports_survive_down_and_up_until_they_are_wiped(new_checkout: NewCheckout) -> None:
-    # Given a stack that was never up before, with a topic and a table
-    stack = new_checkout().stack
+def test_data_and_ports_survive_down_and_up_until_they_are_wiped(checkout: Checkout) -> None:
+    # Given a stack with a topic and a table
+    stack = checkout.stack
     before = stack.up()
     create_topic(before, "kept")
     with psycopg.connect(before.database_url) as connection:
