@@ -144,6 +144,7 @@ class Client:
                 broken = error
             if taken:
                 flying.append(await self._send(taken))
+                await asyncio.sleep(0)  # encoding a chunk takes milliseconds: other tasks get their turn between two
             while flying and (len(flying) >= CHUNKS_IN_FLIGHT or not taken or broken):
                 for trace_id in await flying.popleft().acknowledged():
                     yield trace_id

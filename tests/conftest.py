@@ -9,6 +9,7 @@ import pytest
 ACCEPTANCE = Path(__file__).parent / "acceptance"
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep on one worker what must not, or need not, run beside each other.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import time
 from collections.abc import Iterator
@@ -15,23 +14,15 @@ import pytest
 from farandole.stack.service import Service
 from farandole.stack.stack import Stack
 from farandole.stack.status import Endpoints
-from schemas.jobs import Submitted
 from tests.acceptance import picture
 from tests.acceptance.checker import TRIAGE, complaints
+from tests.acceptance.mails import mails
 from tests.acceptance.triage import AGENTS, EVERYONE, PROJECTOR, Triage, triage
 from tests.acceptance.watch import Watch
-from tests.commands import ROOT
 from tests.eventually import eventually
 
 EVENT_TOPICS = ("jobs.submitted", *(f"jobs.{stage}" for stage in ("classified", "enriched", "acted", "done", "failed")))
 KILLS, JOBS = 10, 1000
-
-
-def mails() -> Iterator[tuple[str, Submitted]]:
-    """The example mails, over and over; each time another job."""
-    rows = [json.loads(line) for line in (ROOT / "examples/inbox.jsonl").read_text(encoding="utf-8").splitlines()]
-    for number, row in enumerate(itertools.cycle(rows)):
-        yield f"mail-{number}", Submitted.model_validate(row | {"message_id": f"{number}@example.com"})
 
 
 def written(system: Triage) -> int:

@@ -137,7 +137,7 @@ async def test_the_event_loop_runs_on_while_many_are_submitted(farandole_setting
         rows = (Submission(Asked(text="x" * 300)) for _ in range(10_000))
         seen = [turns async for _ in client.submit_many(rows)][::1000]
         beside.cancel()
-    assert seen == sorted(set(seen)), "the other task had a turn in every thousand"
+    assert len(set(seen)) > 3, "the other task had its turns between the chunks"
 
 
 async def test_without_a_broker_submitting_says_so(
