@@ -14,7 +14,7 @@ demo: .venv/ready  ## the whole system on this machine, with forty example mails
 	$(BIN)/farandole demo
 
 test: lint  ## everything: style, types, schemas, tests
-	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) $(ARGS)
 
 lint: .venv/ready
 	$(BIN)/ruff check

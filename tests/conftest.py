@@ -1,28 +1,45 @@
-"""Where pytest-xdist runs what, for `--dist loadgroup`."""
+"""What pytest-xdist runs where (its own `--dist loadgroup` groups nothing with pytest 9.2), and what a test must leave."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-ACCEPTANCE = Path(__file__).parent / "acceptance"
+ACCEPTANCE = "tests/acceptance/"
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep on one worker what must not, or need not, run beside each other.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests on one worker, for what the file starts once; the acceptance tests one after the other.
 
-    Tests that stop services share a stack that nobody else uses. Those of whole systems, of six processes each, come one
-    after the other. Else a file's tests stay together, for what the file starts once.
+    Those run whole systems, of six processes each, and two systems at once are slower than one after the other. They are
+    the longest and come first, as their folder does.
     """
-    if not hasattr(config, "workerinput"):
-        return
-    for item in items:
-        if "farandole_private_stack" in getattr(item, "fixturenames", ()):
-            group = "outages"
-        elif ACCEPTANCE in item.path.parents:
-            group = "acceptance"
-        else:
-            group = item.path.name
-        item.add_marker(pytest.mark.xdist_group(group))
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return ACCEPTANCE if nodeid.startswith(ACCEPTANCE) else nodeid.split("::")[0]
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+@pytest.fixture(autouse=True)
+def our_modules() -> Iterator[None]:
+    """A test that loads another project leaves this one's modules: a class that is imported again is another class."""
+    path, before = list(sys.path), _project_modules()
+    yield
+    sys.path[:] = path
+    if any(sys.modules.get(name) is not module for name, module in before.items()):
+        for name in _project_modules():
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def _project_modules() -> dict[str, ModuleType]:
+    return {name: module for name, module in sys.modules.items() if name.split(".")[0] in ("schemas", "agents")}

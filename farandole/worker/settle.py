@@ -107,9 +107,10 @@ class Settlement:
         log.warning("commit_failed %s: %s %s", self._transactional_id, error.name(), error.str())
         if error.fatal():
             return self._start_over(plan)
-        if self._producer and error.txn_requires_abort():
+        producer = self._producer
+        if producer and error.txn_requires_abort():
             try:
-                self._persist(self._producer.abort_transaction)
+                self._persist(lambda: producer.abort_transaction(_CALL))
             except KafkaException as worse:  # the broker gave it up by itself (transaction.timeout.ms): fatal, "fenced"
                 log.warning("abort_failed %s: %s", self._transactional_id, kafka.error_of(worse).str())
                 return self._start_over(plan)

@@ -72,7 +72,7 @@ def test_a_mail_with_the_whole_envelope_becomes_the_job_its_producer_named(syste
     told = produce(system)
     job = finished(system, JOB, told["key"])
     assert (job["status"], job["stage"], job["run"], job["events"], job["attempts"]) == ("done", "done", 0, 5, 5)
-    assert list(job["data"]) == ["done", "acted", "enriched", "classified", "submitted"] or len(job["data"]) == 5
+    assert set(job["data"]) == {"submitted", "classified", "enriched", "acted", "done"}
     assert job["data"]["submitted"]["message_id"] == told["message_id"]
     assert job["data"]["done"]["draft"]["to"]
     journey = ask(system, JOURNEY, told["key"])

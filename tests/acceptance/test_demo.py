@@ -7,8 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -17,6 +15,7 @@ import pytest
 from farandole.errors import ExitCode
 from farandole.settings import Settings
 from farandole.testing.flow import environment
+from tests.eventually import eventually
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,9 +46,7 @@ def of_this_namespace(settings: Settings) -> list[int]:
 
 
 def test_every_mail_of_the_demo_ends_and_the_demo_works_again(farandole_settings: Settings) -> None:
-    started = time.monotonic()
     first = demo(farandole_settings)
-    took = time.monotonic() - started
     assert first.returncode == 0, first.stdout + first.stderr
     ended, of = re.search(r"(\d+) of (\d+) jobs have ended", first.stderr).groups()  # type: ignore[union-attr]
     assert ended == of
@@ -58,7 +55,6 @@ def test_every_mail_of_the_demo_ends_and_the_demo_works_again(farandole_settings
     assert "decided by offline rules" in first.stdout
     assert "farandole jobs" in first.stderr
     assert max(map(len, first.stdout.splitlines())) <= 100
-    assert took < 45  # 6 s here alone; other tests may run beside it
     again = demo(farandole_settings)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "nothing ran twice" in again.stderr
@@ -86,15 +82,8 @@ def test_a_demo_that_is_interrupted_leaves_nothing_running(
             stderr=out,
             start_new_session=True,
         )
-    eventually(lambda: len(of_this_namespace(farandole_settings)) >= 6, "demo, projector and four agents run")
+    eventually(lambda: len(of_this_namespace(farandole_settings)) >= 6, "demo, projector and four agents run", 60)
     process.send_signal(number)
     assert process.wait(60) == code, log.read_text()
-    eventually(lambda: of_this_namespace(farandole_settings) == [], "nothing runs any more")
+    eventually(lambda: of_this_namespace(farandole_settings) == [], "nothing runs any more", 60)
     assert "Traceback" not in log.read_text()
-
-
-def eventually(look: Callable[[], bool], what: str, within: float = 45) -> None:
-    deadline = time.monotonic() + within
-    while not look():
-        assert time.monotonic() < deadline, f"not within {within} s: {what}"
-        time.sleep(0.1)
