@@ -9,6 +9,7 @@ The broker is the one of KAFKA_BOOTSTRAP_SERVERS, else that of `farandole up`. P
 import argparse
 import json
 import os
+import sys
 import time
 import uuid
 from io import BytesIO
@@ -47,7 +48,8 @@ def main() -> None:
         event = mail | {"event_id": str(uuid.uuid4()), "trace_id": job, "occurred_at": now, "emitted_by": "elsewhere"}
         schema, key = SCHEMA, job
     send(given, schema, event, key)
-    print(json.dumps({"topic": given.namespace + SCHEMA["topic"], "key": key, "message_id": mail["message_id"]}))
+    sent = {"topic": given.namespace + SCHEMA["topic"], "key": key, "message_id": mail["message_id"]}
+    sys.stdout.write(json.dumps(sent) + "\n")
 
 
 def send(given: argparse.Namespace, schema: dict[str, Any], event: dict[str, Any], key: str) -> None:
@@ -58,7 +60,9 @@ def send(given: argparse.Namespace, schema: dict[str, Any], event: dict[str, Any
     record = BytesIO()
     record.write(b"\xc3\x01" + fingerprint)
     fastavro.schemaless_writer(record, fastavro.parse_schema(schema), event, strict_allow_default=True)
-    producer = Producer({"bootstrap.servers": given.brokers, "partitioner": "murmur2_random"})  # as Java clients place keys
+    producer = Producer(
+        {"bootstrap.servers": given.brokers, "partitioner": "murmur2_random"}
+    )  # as Java clients place keys
     for topic, name, value in (
         ("farandole.schemas", fingerprint.hex(), json.dumps(schema).encode()),
         (SCHEMA["topic"], key, record.getvalue()),

@@ -18,12 +18,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:1] = [str(ROOT)]
 
-from agents.shop.customers import SeedCustomers  # noqa: E402
-from farandole import Agent, Emitted, Event, Failed, load_agent  # noqa: E402
-from farandole.outcome import Outcome  # noqa: E402
-from farandole.sources import rows  # noqa: E402
-from farandole.testing import deliver  # noqa: E402
-from schemas.jobs import Acted, Classified, Submitted  # noqa: E402
+from agents.shop.customers import SeedCustomers  # noqa: E402  after the path
+from farandole import Agent, Emitted, Event, Failed, load_agent  # noqa: E402  after the path
+from farandole.outcome import Outcome  # noqa: E402  after the path
+from farandole.sources import rows  # noqa: E402  after the path
+from farandole.testing import deliver  # noqa: E402  after the path
+from schemas.jobs import Acted, Classified, Submitted  # noqa: E402  after the path
 
 CORPUS = ROOT / ".farandole" / "corpus" / "mails.jsonl"
 NAMES = ("classify", "enrich", "act", "confirm")

@@ -76,6 +76,10 @@ class Agent:
             raise ConfigurationError(
                 f"agent name {name!r}: expected lower-case letters, digits and _, at most 40 characters"
             )
+        if name in ("projector", "farandole"):
+            raise ConfigurationError(
+                f"agent name {name!r} is taken: the runtime has a consumer group or topics of that name"
+            )
         if concurrency < 1 or attempts < 1:
             raise ConfigurationError(f"agent {name}: concurrency and attempts must be 1 or more")
         self.name = name
@@ -185,6 +189,8 @@ def _read_handler(agent: Agent, function: Callable[..., Any]) -> Handler:
         raise ConfigurationError(
             f"{place}: {parameters[0]!r} is no event; expected a subclass of Event, or a union of some"
         )
+    if inspect.isasyncgenfunction(function):
+        raise ConfigurationError(f"{place}: an async generator would emit before it has ended; return a list")
     is_async = inspect.iscoroutinefunction(function)
     if len(parameters) == 2:
         _check_context(hints[parameters[1]], is_async, place)

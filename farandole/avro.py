@@ -151,6 +151,11 @@ class _Deriver:
     def record(self, model: type[BaseModel], path: str) -> Any:
         if self._seen(model.__name__, model, path):
             return model.__name__
+        if model.model_config.get("extra") != "forbid" or model.model_config.get("allow_inf_nan") is not False:
+            raise ConfigurationError(
+                f"{path}: {model.__name__} would take misspelt fields and NaN in silence; "
+                "expected model_config = ConfigDict(extra='forbid', allow_inf_nan=False)"
+            )
         fields = [self.field(name, info, f"{path}.{name}") for name, info in model.model_fields.items()]
         return {"type": "record", "name": model.__name__, "fields": fields}
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from farandole.errors import ExitCode
 
@@ -63,8 +63,8 @@ class Children:
             start_new_session=True,
         )
         self._running[name] = child
-        if self._sink:
-            reader = threading.Thread(target=self._read, args=(name, child), name=f"log-{name}", daemon=True)
+        if self._sink and child.stdout:
+            reader = threading.Thread(target=_read, args=(name, child.stdout, self._sink), name=f"log-{name}", daemon=True)
             reader.start()
             self._readers.append(reader)
 
@@ -104,11 +104,11 @@ class Children:
         if child.stdin:
             child.stdin.close()
 
-    def _read(self, name: str, child: subprocess.Popen[bytes]) -> None:
-        assert child.stdout and self._sink
-        for line in child.stdout:
-            self._sink(name, line.decode("utf-8", "replace").rstrip("\n"))
-        child.stdout.close()
+
+def _read(name: str, output: IO[bytes], sink: Sink) -> None:
+    for line in output:
+        sink(name, line.decode("utf-8", "replace").rstrip("\n"))
+    output.close()
 
 
 def run_several(arguments: Sequence[str], processes: int) -> int:

@@ -18,7 +18,7 @@ from farandole.envelope import Emitter, begin, key_of
 from farandole.errors import ExitCode, FarandoleError, Unreachable
 from farandole.event import Event
 from farandole.reading import Job, JourneyRow
-from farandole.sender import Chunk, Sender, announce
+from farandole.sender import Chunk, Sender, announce, check_size
 from farandole.settings import Settings, load_settings
 
 #: Records sent before the next look at acknowledgements; one callback into the event loop a chunk, not a record.
@@ -116,9 +116,8 @@ class Client:
         ...     first = await client.submit(Submitted(text="hello"), key="mail-17")
         ...     assert first == await client.submit(Submitted(text="hello"), key="mail-17")
         """
-        async for trace_id in self.submit_many([Submission(payload, key, at, tenant)]):
-            return trace_id
-        raise AssertionError("one submission gives one id")
+        (trace_id,) = [one async for one in self.submit_many([Submission(payload, key, at, tenant)])]
+        return trace_id
 
     async def submit_many(self, submissions: Iterable[Submission]) -> AsyncIterator[UUID]:
         """Start many jobs, as fast as the broker takes them; yields each trace_id, in order, once it is acknowledged.
@@ -166,7 +165,7 @@ class Client:
         """All events of a job, in order; [] while the projection does not know it."""
         return await self._read(reading.journey_async, trace_id)
 
-    async def wait(self, trace_id: UUID, stage: str | None = None, timeout: float = 30.0) -> Job:  # noqa: ASYNC109
+    async def wait(self, trace_id: UUID, stage: str | None = None, timeout: float = 30.0) -> Job:  # noqa: ASYNC109  its own deadline names what was seen last
         """The job, once its journey contains `stage`; without one, once it is done, failed or blocked.
 
         Raises WaitTimeout (a TimeoutError) after `timeout` seconds; it names what was seen last.
@@ -201,6 +200,7 @@ class Client:
         made = contract(type(submission.payload), self.settings.flow)
         raw = begin(self._trace_id(submission), _SUBMITTER, made.writer.name, submission.tenant)
         value = made.encode(raw, submission.payload)
+        check_size(value)
         return _Prepared(raw["trace_id"], self.settings.topic(made.topic), key_of(raw), value)
 
     async def _send(self, taken: list[_Prepared]) -> Chunk:
@@ -208,7 +208,7 @@ class Client:
             self._sender = Sender(self.settings)
         chunk = Chunk([record.trace_id for record in taken])
         for record in taken:
-            self._sender.send(record.topic, record.key, record.value, chunk)
+            await self._sender.send(record.topic, record.key, record.value, chunk)
         return chunk
 
     def _trace_id(self, submission: Submission) -> str:

@@ -101,7 +101,7 @@ class Contract:
         payload = {name: value for name, value in fields.items() if name not in _ENVELOPE}
         try:
             return self.event.model_validate(payload)
-        except ValueError as error:
+        except Exception as error:
             raise Poison("invalid", f"{self.writer.name}: {_first_line(error)}") from error
 
 

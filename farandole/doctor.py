@@ -228,9 +228,8 @@ def check_parked(state: Examination) -> Iterator[Finding]:
     """parked: no record was put aside, no partition stands still at a gap"""
     counts = reading.troubles(_need(state.folded and state.database, "a projector that has run once"))
     for what, advice in _TROUBLES.items():
-        yield Finding(
-            "parked", "warning" if counts[what] else "ok", f"{counts[what]} {what}", advice if counts[what] else ""
-        )
+        count = counts[what]
+        yield Finding(what, "warning" if count else "ok", str(count), advice if count else "")
 
 
 CHECKS: tuple[Check, ...] = (

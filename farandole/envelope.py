@@ -20,6 +20,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
+#: Avro's int and Postgres's; one below the largest, so that the next hop fits.
+_MAX_INT = 2**31 - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Emitter:
     """Who emits: its name is part of the ids, its version only shown."""
@@ -180,6 +184,6 @@ def check(fields: Raw) -> None:
         raise Poison(
             "invalid", f"envelope field occurred_at: expected the years 1 to 9999, found {fields['occurred_at']} µs"
         )
-    for name in ("run", "hop", "attempt"):
-        if fields[name] < 0:
-            raise Poison("invalid", f"envelope field {name}: expected 0 or more, found {fields[name]}")
+    for name in ("run", "hop", "attempt", "part", "parts"):
+        if fields[name] is not None and not 0 <= fields[name] < _MAX_INT:
+            raise Poison("invalid", f"envelope field {name}: expected 0 to {_MAX_INT - 1}, found {fields[name]}")

@@ -76,6 +76,8 @@ class Retry(Exception):
 
     def __init__(self, reason: str = "the handler asked for a retry", *, after: float | None = None) -> None:
         super().__init__(reason)
+        if after is not None and not 0 <= after < float("inf"):
+            raise ValueError(f"Retry(after={after}): expected seconds, 0 or more")
         self.after = after
 
 

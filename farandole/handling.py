@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from farandole import postgres
+from farandole import kafka, postgres
 from farandole.agent import Wiring
 from farandole.context import BlockingContext, Context
 from farandole.envelope import Envelope
-from farandole.errors import Fail, Poison, Reject, Retry, Unreachable
+from farandole.errors import Fail, Poison, Reject, Retry, Stopped, Unreachable
 from farandole.event import Event
 from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Emitted, Failed, Outcome
@@ -58,6 +59,8 @@ class Handling:
                 return DeadLettered("rejected", _text(refusal), attempt)
             except Poison as poison:
                 return DeadLettered(poison.cause, _text(poison), attempt)
+            except Stopped:
+                raise
             except Exception as error:  # noqa: BLE001  a user's handler may raise anything; none of it may end the worker
                 if _is_outage(error):  # nobody's fault but the outage's: no attempt is counted
                     await self.sleep(outage.endure(error))
@@ -70,15 +73,40 @@ class Handling:
                 attempt, outage = attempt + 1, self.outage()
 
     async def _attempt(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
+        try:
+            return await self._call(payload, envelope, attempt)
+        except (asyncio.CancelledError, SystemExit) as odd:
+            task = asyncio.current_task()
+            if isinstance(odd, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # the worker leaves
+            # Something inside the handler was cancelled, or asked to exit: an error of this attempt, no more.
+            raise RuntimeError(f"the handler raised {type(odd).__name__}") from odd
+
+    async def _call(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
         handler, agent = self.wiring.handler, self.wiring.agent
         if handler.is_async:
             context: Any = Context(envelope, attempt, self.resource, log, self.answers)
             arguments = (payload, context) if handler.takes_context else (payload,)
-            return await asyncio.wait_for(handler.function(*arguments), agent.timeout)
+            async with asyncio.timeout(agent.timeout):
+                return await handler.function(*arguments)
         call = self.plain_call(payload, envelope, attempt)
         if agent.inline:
             return call()
-        return await asyncio.wait_for(in_thread(call, f"handle-{agent.name}"), agent.timeout)
+        try:
+            async with asyncio.timeout(agent.timeout):
+                return await in_thread(call, f"handle-{agent.name}")
+        except TimeoutError:
+            self._bound_given_up()
+            raise
+
+    def _bound_given_up(self) -> None:
+        """Threads that were given up go on: a dependency that hangs must not fill the process with them."""
+        name, most = f"handle-{self.wiring.agent.name}", 2 * self.wiring.agent.concurrency
+        hanging = sum(thread.name == name for thread in threading.enumerate())
+        if hanging > most:
+            raise Stopped(
+                f"agent {self.wiring.agent.name}: {hanging} handlers hang in their threads past their timeout"
+            )
 
     def plain_call(self, payload: Event, envelope: Envelope, attempt: int) -> Callable[[], Any]:
         """The call of a plain handler, with its blocking context."""
@@ -90,6 +118,8 @@ class Handling:
                 result = function(payload, BlockingContext(envelope, attempt, self.resource, log, self.answers))
             else:
                 result = function(payload)
+            if isinstance(result, Iterable) and not isinstance(result, Event):
+                result = tuple(result)  # a generator's body runs here, in the handler's thread and time
             if agent.inline and time.perf_counter() - started > INLINE_WARNING:
                 log.warning(
                     "inline_slow agent=%s took=%.3fs: drop inline=True", agent.name, time.perf_counter() - started
@@ -106,7 +136,7 @@ class Handling:
             raise Poison("wrong_output", f"the handler returned {type(result).__name__}; expected events or None")
         events = tuple(events)
         for event in events:
-            if type(event) not in self.wiring.emits:
+            if type(event) not in self.wiring.handler.emits:
                 raise Poison(
                     "wrong_output", f"the handler returned {type(event).__name__}, which its annotation does not name"
                 )
@@ -127,9 +157,12 @@ class Handling:
 
 
 def _is_outage(error: Exception) -> bool:
-    return isinstance(error, Unreachable) or postgres.is_outage(error)
+    return isinstance(error, Unreachable) or postgres.is_away(error) or kafka.is_outage(error)
 
 
 def _text(error: BaseException) -> str:
     """For people, bounded: the type says what the words alone do not."""
-    return f"{type(error).__name__}: {error}"[:2000]
+    try:
+        return f"{type(error).__name__}: {error}"[:2000]
+    except Exception:  # noqa: BLE001  a user's exception may not even have a text
+        return type(error).__name__

@@ -15,7 +15,7 @@ MAX_HTML = 1_000_000
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]{0,15}|!|\?)[^<>]{0,4000}>")
 _HIDDEN = re.compile(r"<(script|style|title|!--)", re.IGNORECASE)
 _END_OF_HIDDEN = {"script": "</script", "style": "</style", "title": "</title", "!--": "-->"}
-_BLOCKS = "p div br tr li ul ol table h1 h2 h3 h4 h5 h6 hr center blockquote pre form section article".split()  # noqa: SIM905
+_BLOCKS = "p div br tr li ul ol table h1 h2 h3 h4 h5 h6 hr center blockquote pre form section article".split()  # noqa: SIM905  a list of words is read more easily
 
 
 def text_of(page: str) -> str:

@@ -154,7 +154,14 @@ def committed(settings: Settings, group: str, places: list[tuple[str, int]]) -> 
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])]
     client = admin(settings)  # held: the answer never comes when the client is collected first
     future = client.list_consumer_group_offsets(asked, require_stable=True, request_timeout=ANSWER)[group]
-    return {(place.topic, place.partition): place.offset for place in future.result(2 * ANSWER).topic_partitions}
+    try:
+        found = future.result(2 * ANSWER).topic_partitions
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"offsets of {group}: no answer")) from None
+    for place in found:
+        if place.error:
+            raise KafkaException(place.error)
+    return {(place.topic, place.partition): place.offset for place in found}
 
 
 def broker_setting(settings: Settings, name: str) -> str | None:

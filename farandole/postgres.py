@@ -12,7 +12,7 @@ from psycopg import AsyncConnection, Connection, sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from farandole.errors import Unreachable
+from farandole.errors import ConfigurationError, Unreachable
 from farandole.settings import Settings
 
 #: Seconds. A database that does not answer within this is reported as unreachable.
@@ -30,8 +30,8 @@ def connect(
         return psycopg.connect(settings.database, autocommit=autocommit, **_arguments(settings, application), **extra)
     except psycopg.OperationalError as failure:
         raise _unreachable(failure) from failure
-    except psycopg.ProgrammingError as failure:
-        raise Unreachable(f"DATABASE_URL is not a Postgres URL: {_first_line(failure)}") from None
+    except psycopg.ProgrammingError:
+        raise _malformed() from None
 
 
 async def connect_async(settings: Settings, *, application: str = "farandole") -> AsyncConnection[dict[str, Any]]:
@@ -42,10 +42,21 @@ async def connect_async(settings: Settings, *, application: str = "farandole") -
         )
     except psycopg.OperationalError as failure:
         raise _unreachable(failure) from failure
+    except psycopg.ProgrammingError:
+        raise _malformed() from None
+
+
+def _malformed() -> ConfigurationError:
+    """Without the client's own words: they quote the URL, password and all."""
+    return ConfigurationError(
+        "DATABASE_URL is not a Postgres URL; expected postgresql://user:password@host:port/database"
+    )
 
 
 def _arguments(settings: Settings, application: str) -> dict[str, Any]:
     options = f"-c search_path={settings.schema_name},public -c timezone=UTC"
+    # The server's side too: it must miss a vanished worker, or that one's locks outlive it for hours.
+    options += "".join(f" -c tcp_{name}={value}" for name, value in _KEEPALIVE.items())
     return {"connect_timeout": ANSWER, "options": options, "application_name": application, **_KEEPALIVE}
 
 
@@ -72,7 +83,20 @@ def is_outage(failure: BaseException) -> bool:
         return False
     if failure.sqlstate is None:  # the client's own: the connection broke
         return isinstance(failure, psycopg.OperationalError | psycopg.InterfaceError)
-    return failure.sqlstate[:2] in ("08", "40", "53", "55", "57", "58")
+    return failure.sqlstate[:2] in ("08", "40", "53", "55", "57", "58") or failure.sqlstate in _STANDING_ASIDE
+
+
+#: A read-only standby after a failover, and a session the server ended because it stood still inside a transaction.
+_STANDING_ASIDE = ("25006", "25P03")
+
+
+def is_away(failure: BaseException) -> bool:
+    """Whether the database cannot be reached at all; stricter than `is_outage`, for errors of a user's own statements."""
+    if isinstance(failure, Unreachable):
+        return True
+    if not isinstance(failure, psycopg.OperationalError):
+        return False
+    return failure.sqlstate is None or failure.sqlstate[:2] == "08" or failure.sqlstate[:3] == "57P"
 
 
 def lock_number(*parts: str) -> int:
@@ -107,6 +131,7 @@ __all__ = [
     "connect",
     "connect_async",
     "dict_row",
+    "is_away",
     "is_outage",
     "lock_number",
     "psycopg",

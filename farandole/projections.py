@@ -93,7 +93,7 @@ def install(settings: Settings, projections: Sequence[Projection], progress: Pro
     """Bring tables, rows and views to what the folders say; one that is new or has changed is refolded."""
     with _alone(settings) as connection:
         for projection in projections:
-            _install(connection, projection, progress or _silent)
+            _install(connection, projection, projections, progress or _silent)
 
 
 def refold(
@@ -125,16 +125,21 @@ def _alone(settings: Settings) -> Iterator[Connection[Any]]:
         yield connection
 
 
-def _install(connection: Connection[Any], projection: Projection, progress: Progress) -> None:
+def _install(
+    connection: Connection[Any], projection: Projection, every: Sequence[Projection], progress: Progress
+) -> None:
     row = connection.execute("SELECT hash, views_hash FROM projection WHERE name = %s", (projection.name,)).fetchone()
+    if row == (projection.hash, projection.views_hash):
+        return
     with connection.transaction():
         if row is None or row[0] != projection.hash:
             _stop_projectors(connection)  # first of all locks, as in a projector's own transaction
             _drop_tables(connection, projection)
             _refold(connection, projection, progress)
-            _apply_views(connection, projection)
-        elif row[1] != projection.views_hash:
-            _apply_views(connection, projection)
+        folded = dict(connection.execute("SELECT name, hash FROM projection").fetchall())
+        for other in every:  # CASCADE takes views of others along, and their hashes would not tell
+            if folded.get(other.name) == other.hash:
+                _apply_views(connection, other)
 
 
 def _refold(connection: Connection[Any], projection: Projection, progress: Progress) -> int:

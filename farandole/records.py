@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,14 @@ def coordinates(record: Record, settings: Settings) -> Coordinates:
     return Coordinates(settings.bare(record.topic), record.partition, record.offset, record.timestamp_ms)
 
 
+def fingerprints(found: Iterable[Record]) -> set[bytes]:
+    """The schemas that these records name; to be learned before the records are decoded."""
+    values = (record.value for record in found)
+    return {value[2:10] for value in values if value and value[:2] == codec.MARKER and len(value) >= 10}
+
+
 def writer_of(record: Record, schemas: SchemaLog) -> Writer:
-    """The schema a record names. Raises Poison when it names none that is known."""
+    """The schema a record names. Raises Poison when it names none, or none that was learned."""
     return schemas.writer(codec.fingerprint_of(record.value))
 
 

@@ -20,9 +20,6 @@ log = logging.getLogger("farandole.schemas")
 #: Name of the topic, behind the namespace. Key: the fingerprint in hex (as on the wire); value: the schema's JSON.
 SCHEMA_TOPIC = "farandole.schemas"
 
-#: Seconds. An unknown fingerprint is asked for again only after this, so that garbage does not hammer the broker.
-_UNKNOWN_FOR = 1.0
-
 
 class SchemaLog:
     """Finds the schema of a fingerprint, reading the schema topic on when it meets a new one. Safe for threads."""
@@ -32,7 +29,6 @@ class SchemaLog:
         self._topic = settings.topic(SCHEMA_TOPIC)
         self._writers: dict[bytes, Writer] = {}
         self._declared: dict[str, Writer] = {}
-        self._unknown: dict[bytes, float] = {}
         self._next = 0
         self._lock = threading.Lock()
 
@@ -49,30 +45,26 @@ class SchemaLog:
         """The schema that says what events of this name mean (stage, ending): `written`, or the latest one that does."""
         return written if written.declared else self._declared.get(written.name, written)
 
-    def knows(self, fingerprint: bytes) -> bool:
-        """Whether `writer` can answer without asking the broker."""
-        return fingerprint in self._writers
+    def learn(self, fingerprints: Iterable[bytes]) -> None:
+        """Make schemas known before records are decoded: one reading of the topic to its end, if any is unknown.
+
+        Raises Unreachable when the topic cannot be read. A schema is published before the first record written with it,
+        so after a reading that began when the record was there, `writer` is conclusive.
+        """
+        if self.unknown(fingerprints):
+            with self._lock:
+                self._read_on()
+
+    def unknown(self, fingerprints: Iterable[bytes]) -> set[bytes]:
+        """Those of `fingerprints` that were not learned yet."""
+        return set(fingerprints) - self._writers.keys()
 
     def writer(self, fingerprint: bytes) -> Writer:
-        """The schema of `fingerprint`.
-
-        Raises Poison("unknown_schema") when the topic, read to its end, does not have it, and Unreachable when it cannot
-        be read: a schema is published before the first record written with it, so the end of the topic is conclusive.
-        """
+        """The schema of `fingerprint`, as far as it was learned. Raises Poison("unknown_schema") when it was not."""
         found = self._writers.get(fingerprint)
-        return found if found else self._look_up(fingerprint)
-
-    def _look_up(self, fingerprint: bytes) -> Writer:
-        with self._lock:
-            asked = self._unknown.get(fingerprint, float("-inf"))
-            if fingerprint not in self._writers and time.monotonic() - asked > _UNKNOWN_FOR:
-                self._read_on()
-                self._unknown[fingerprint] = time.monotonic()
-            found = self._writers.get(fingerprint)
-            if found:
-                self._unknown.pop(fingerprint, None)
-                return found
+        if found is None:
             raise Poison("unknown_schema", f"schema {fingerprint.hex()} is not in topic {self._topic}")
+        return found
 
     def _read_on(self) -> None:
         """Read from where the last reading ended to the present end of the topic."""
@@ -80,6 +72,8 @@ class SchemaLog:
         place = TopicPartition(self._topic, 0)
         try:
             _, end = reader.get_watermark_offsets(place, timeout=kafka.ANSWER)
+            if end < self._next:
+                self._next = 0  # the topic was made again
             reader.assign([TopicPartition(self._topic, 0, self._next or kafka.OFFSET_BEGINNING)])
             deadline = time.monotonic() + kafka.ANSWER
             while self._next < end:

@@ -18,6 +18,10 @@ log = logging.getLogger("farandole.client")
 
 #: Milliseconds. A record that the broker does not acknowledge within this is reported as not sent.
 SEND_TIMEOUT_MS = 30_000
+#: Bytes. What the producer takes, less the key and Kafka's own fields.
+MAX_EVENT_BYTES = kafka.MAX_DEAD_LETTER_BYTES - 4096
+#: Seconds. How long a submitter waits before it offers a record again to a full queue.
+FULL = 0.01
 
 
 class Chunk:
@@ -29,12 +33,15 @@ class Chunk:
         self._answered: asyncio.Future[None] = self._loop.create_future()
         self._open = len(trace_ids)
         self._error: KafkaError | None = None
+        self._counting = threading.Lock()  # a record that is refused at once is answered in the sending thread
 
     def answer(self, error: KafkaError | None, _message: Any) -> None:
         """Called by the client library, in the sender's thread, once a record."""
-        self._error = self._error or error
-        self._open -= 1
-        if self._open == 0 and not self._loop.is_closed():
+        with self._counting:
+            self._error = self._error or error
+            self._open -= 1
+            through = self._open == 0
+        if through and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._finish)
 
     async def acknowledged(self) -> list[UUID]:
@@ -44,6 +51,8 @@ class Chunk:
             return [UUID(trace_id) for trace_id in self.trace_ids]
         if self._error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
             raise FarandoleError("the topic does not exist; `farandole topics` creates what the project declares")
+        if self._error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            raise FarandoleError("the topic refused an event as too large; its limit is the topic's max.message.bytes")
         if kafka.is_outage(kafka.KafkaException(self._error)) or self._error.code() == KafkaError._MSG_TIMED_OUT:
             raise Unreachable(f"the broker did not acknowledge the event: {self._error.str()}")
         raise FarandoleError(f"the broker refused the event: {self._error.str()}")
@@ -62,9 +71,15 @@ class Sender:
         self._thread = threading.Thread(target=self._collect, name="farandole-sender", daemon=True)
         self._thread.start()
 
-    def send(self, topic: str, key: str, value: bytes, chunk: Chunk) -> None:
-        """Queue one record; `chunk` hears of it."""
-        self._producer.produce(topic, key=key, value=value, on_delivery=chunk.answer)
+    async def send(self, topic: str, key: str, value: bytes, chunk: Chunk) -> None:
+        """Queue one record, once there is room for it; `chunk` hears of it."""
+        while True:
+            try:
+                return self._producer.produce(topic, key=key, value=value, on_delivery=chunk.answer)
+            except BufferError:  # acknowledged or timed out, what is queued makes room
+                await asyncio.sleep(FULL)
+            except kafka.KafkaException as refused:
+                return chunk.answer(kafka.error_of(refused), None)
 
     def close(self) -> None:
         """Wait for what is on its way, bounded by its own timeout."""
@@ -77,6 +92,12 @@ class Sender:
     def _collect(self) -> None:
         while not self._stop.is_set():
             self._producer.poll(0.1)
+
+
+def check_size(value: bytes) -> None:
+    """Raise FarandoleError for an event that the producer would not take."""
+    if len(value) > MAX_EVENT_BYTES:
+        raise FarandoleError(f"the event is too large: {len(value):,} bytes, at most {MAX_EVENT_BYTES:,} are taken")
 
 
 def announce(settings: Settings, event: type[Event]) -> None:

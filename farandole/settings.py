@@ -54,6 +54,7 @@ class Settings(BaseSettings):
     transaction_timeout_ms: int = Field(
         8_000, ge=1_000, le=60_000, description="a killed worker holds readers this long"
     )
+    hop_limit: int = Field(100, ge=1, description="an event that has come this far is dead-lettered: a loop")
     claims: bool = Field(True, description="skip records that carry an event id already claimed by this agent")
     log_json: bool = Field(False, description="log one JSON object a line")
     testcontainers: bool = Field(False, description="tests use Docker containers in place of the local stack")
@@ -153,6 +154,8 @@ def _sentence(detail: Any) -> str:
     name = ".".join(str(part) for part in detail["loc"]) or "settings"
     field = Settings.model_fields.get(name)
     variable = name if name.isupper() else PREFIX + name.upper() if field else name
-    given = "" if "url" in name.lower() else f" (given: {detail['input']!r})"
-    message = "unknown setting in [tool.farandole]" if detail["type"] == "extra_forbidden" else detail["msg"]
+    unknown, value = detail["type"] == "extra_forbidden", detail["input"]
+    # A value that may hold a password is never repeated: a URL, or whatever a misspelt name was meant for.
+    given = "" if unknown or "url" in name.lower() or "://" in str(value) else f" (given: {value!r})"
+    message = "unknown setting in [tool.farandole]" if unknown else detail["msg"]
     return f"{variable}: {message}{given}"

@@ -68,7 +68,7 @@ def _format(path: Path | str, given: str | None) -> str:
 def _opened(path: Path | str) -> Iterator[tuple[BinaryIO, datetime]]:
     """The bytes, and the time that a mail without one is given: the file's, or now for standard input."""
     if str(path) == "-":
-        yield sys.stdin.buffer, datetime.now(UTC).replace(microsecond=0)
+        yield _own(sys.stdin.buffer), datetime.now(UTC).replace(microsecond=0)
         return
     try:
         stream = Path(path).open("rb")  # noqa: SIM115  closed below; only the opening is inside the try
@@ -79,6 +79,14 @@ def _opened(path: Path | str) -> Iterator[tuple[BinaryIO, datetime]]:
         raise FarandoleError(f"{path}: cannot be read: {error.strerror}", ExitCode.NOT_FOUND) from error
     with stream:
         yield stream, modified
+
+
+def _own(stdin: BinaryIO) -> BinaryIO:
+    """A reader of our own: the interpreter could not end while a thread that waits for input holds the one of sys."""
+    try:
+        return open(stdin.fileno(), "rb", closefd=False)  # never closed: it may be read from then
+    except io.UnsupportedOperation:  # a test's stand-in
+        return stdin
 
 
 def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:

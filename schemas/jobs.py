@@ -88,7 +88,7 @@ class Team(StrEnum):
 class Part(BaseModel):
     """A record inside an event."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Entities(Part):

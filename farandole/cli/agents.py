@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import signal
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farandole.project import find_project, require_project
+from farandole.errors import ExitCode
+from farandole.project import find_project
+
+if TYPE_CHECKING:
+    import threading
+
+log = logging.getLogger("farandole.projector")
 
 Leash = Annotated[bool, typer.Option("--leash", hidden=True, help="Drain when stdin ends: the parent process is gone.")]
 
@@ -42,7 +51,6 @@ def run(
 
 def projector(leash: Leash = False) -> None:
     """Fold the flow's events into Postgres until told to stop. Several projectors share the partitions."""
-    import signal
     import threading
 
     from farandole import logs
@@ -50,12 +58,25 @@ def projector(leash: Leash = False) -> None:
     from farandole.projector import run_projector
     from farandole.settings import load_settings
 
-    project = require_project()
+    project = find_project()
     settings = load_settings(project)
     logs.set_up(as_json=settings.log_json)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    _on_signals(stop)
     if leash:
         hold_leash()
     run_projector(settings, project, stop)
+
+
+def _on_signals(stop: threading.Event) -> None:
+    """The first signal drains; a second one leaves at once, whatever the database is at."""
+
+    def asked(*_: object) -> None:
+        if stop.is_set():
+            log.warning("second signal: leaving at once; what was not written is read again")
+            os._exit(ExitCode.INTERRUPTED)
+        log.info("draining: the batch in hand is finished; a second signal leaves at once")
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, asked)

@@ -18,6 +18,8 @@ from farandole.errors import ExitCode, FarandoleError
 from farandole.project import find_project
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from farandole.postgres import Connection
     from farandole.reading import Job
     from farandole.settings import Settings
@@ -132,6 +134,12 @@ def find(
     trace = (trace or "").lower()
     if not ids.is_id(trace):
         return _by_beginning(connection, trace)
+    return _known(connection, trace)
+
+
+def _known(connection: Connection[Any], trace: str | UUID) -> Job:
+    from farandole import reading
+
     found = reading.job(connection, trace)
     if found is None:
         raise FarandoleError(f"no job {trace}", ExitCode.NOT_FOUND)
@@ -150,9 +158,7 @@ def _by_beginning(connection: Connection[Any], beginning: str) -> Job:
     if len(found) != 1:
         what = "no job" if not found else "more than one job"
         raise FarandoleError(f"{what} begins with {beginning}", ExitCode.NOT_FOUND)
-    job = reading.job(connection, found[0])
-    assert job
-    return job
+    return _known(connection, found[0])
 
 
 def age(text: str, option: str) -> timedelta:

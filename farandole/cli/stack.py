@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from farandole.stack.stack import Stack
 
 
+#: Columns. Where there is no terminal, nothing is cut: the log's path is there to be used.
+UNCUT = 1000
+
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="chosen once and kept when not given")]
 
 
@@ -47,7 +50,9 @@ def status(
         for one in found.services:
             sizes = (_megabytes(one.data_bytes), _megabytes(one.memory_bytes))
             table.add_row(one.name, one.state, _or_dash(one.pid), _or_dash(one.port), one.version, *sizes, one.log)
-        Console(soft_wrap=True, highlight=False).print(table)
+        view = Console(soft_wrap=True, highlight=False)
+        view.width = view.width if view.is_terminal else UNCUT
+        view.print(table)
         if found.endpoints:
             typer.echo(f"KAFKA_BOOTSTRAP_SERVERS={found.endpoints.kafka_bootstrap_servers}")
             typer.echo(f"DATABASE_URL={found.endpoints.database_url}")

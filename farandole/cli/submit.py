@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -73,7 +73,13 @@ def submit(
         skip=skipped.append if skip_invalid else None,
     )
     sent = Sent(keyed=key is not None)
-    unfinished = asyncio.run(_submit(settings, checked, sent, within=timeout if wait else None, json=json))
+    within = timeout if wait else None
+    unfinished = asyncio.run(_submit(settings, checked, sent, live=source == "-", within=within, json=json))
+    _conclude(sent, skipped, unfinished, json)
+
+
+def _conclude(sent: Sent, skipped: list[FarandoleError], unfinished: int, json: bool) -> None:
+    """Say what became of the rows; exit code 1 unless all is well."""
     for error in skipped[:20]:
         note(f"skipped {error}", "yellow")
     if not json:
@@ -111,6 +117,7 @@ async def _submit(
     checked: Iterator[Submission],
     sent: Sent,
     *,
+    live: bool,
     within: float | None,
     json: bool,
 ) -> int:
@@ -121,7 +128,7 @@ async def _submit(
     async with Client(settings) as client:
         with screen(sys.stderr).status("submitting") as line:
             try:
-                async for trace_id in client.submit_many(checked):
+                async for trace_id in _acknowledged(client, checked, live):
                     sent.count += 1
                     if within is not None:
                         trace_ids.append(trace_id)
@@ -134,6 +141,19 @@ async def _submit(
             if within is None:
                 return 0
             return await _wait(client, trace_ids, within, line, json)
+
+
+async def _acknowledged(client: Client, checked: Iterator[Submission], live: bool) -> AsyncIterator[UUID]:
+    """The jobs, each once the broker has it. Of a pipe each handful goes out as soon as the pipe is quiet."""
+    from farandole.cli.live import handfuls
+
+    if not live:
+        async for trace_id in client.submit_many(checked):
+            yield trace_id
+        return
+    async for rows in handfuls(checked):
+        async for trace_id in client.submit_many(rows):
+            yield trace_id
 
 
 async def _wait(

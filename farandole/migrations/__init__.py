@@ -14,5 +14,6 @@ def run_sql(name: str) -> None:
     from farandole.postgres import script
 
     connection = op.get_bind().connection.driver_connection
-    assert connection is not None
+    if connection is None:
+        raise RuntimeError("a migration runs on a connection; alembic's offline mode has none")
     connection.execute(script((FOLDER / "sql" / name).read_text(encoding="utf-8")), prepare=False)

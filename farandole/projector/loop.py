@@ -7,15 +7,17 @@ import os
 import socket
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
-from farandole import kafka, postgres
-from farandole.errors import FarandoleError, Stopped
+from farandole import kafka
+from farandole.errors import Stopped
 from farandole.kafka import KafkaError, KafkaException, Message, Record, TopicPartition
 from farandole.postgres import OUTAGES
 from farandole.projections import Projection
+from farandole.projector import outages
 from farandole.projector.partitions import Partitions
 from farandole.projector.rows import Rows
 from farandole.projector.store import Folded, Place, ProjectionChanged, Store
@@ -33,6 +35,8 @@ CHECK = 15.0
 RECLAIM = 1.0
 #: Seconds. The copy of the offsets in Kafka is for lag tools; oftener would only cost.
 COPY_OFFSETS = 1.0
+#: Seconds. A batch that takes the database longer than this may take for ever: a lock, a frozen server.
+SLOW = 5.0
 #: Seconds between two tries in an outage, at first and at most.
 BACKOFF, BACKOFF_MAX = 0.2, 5.0
 
@@ -52,10 +56,7 @@ class _Writing:
 
 
 class Projector:
-    """One consumer and one connection: the next batch is decoded while the database writes the one before.
-
-    Several projectors share the partitions.
-    """
+    """One consumer and one connection: the next batch is decoded while the database writes the one before."""
 
     def __init__(self, settings: Settings, found: list[Projection], stop: Stop) -> None:
         self._settings = settings
@@ -76,8 +77,8 @@ class Projector:
         try:
             self._partitions.subscribe()
             while not self._stop.is_set():
-                records, ends = self._take()
                 try:
+                    records, ends = self._take()
                     self._callbacks_went_well()
                     self._fold(records, ends)
                     self._look_around()
@@ -141,15 +142,30 @@ class Projector:
 
     def _settle(self) -> None:
         """Wait for the batch that is being written; its outcome, or what went wrong, is known after this."""
-        writing, self._writing = self._writing, None
+        writing = self._writing
         if writing is None:
             return
+        self._await(writing)
+        self._writing = None
         folded = writing.outcome.result()
         log.debug("folded new=%s duplicates=%s parked=%s", folded.new, folded.duplicates, folded.parked)
         self._partitions.lose(folded.refused)
         done = {place: offset for place, offset in writing.reached.items() if place not in folded.refused}
         self._partitions.positions |= done
         self._copied |= done
+
+    def _await(self, writing: _Writing) -> None:
+        """Wait until the database is through with a batch; where that takes long, stay a member of the group.
+
+        What comes meanwhile is dropped, and so are the claims: `reclaim` reads again from where the database says.
+        """
+        if wait([writing.outcome], SLOW).done:
+            return
+        log.warning("slow_database: a batch has taken more than %.0f s; waiting for it, paused", SLOW)
+        self._partitions.pause()
+        while not wait([writing.outcome], POLL).done:
+            self._stay()
+        self._partitions.pause()  # also what was claimed and dropped since
 
     def _look_around(self) -> None:
         """What is due now and then, each at its own pace."""
@@ -169,7 +185,7 @@ class Projector:
         try:
             self._settle()
             self._partitions.release()
-        except OUTAGES as failure:
+        except (*OUTAGES, ProjectionChanged, KafkaException) as failure:
             log.warning("left_without_release: %s", failure)
         self._copy_offsets(last=True)
 
@@ -179,16 +195,17 @@ class Projector:
             raise failure
 
     def _wait_out(self, failure: Exception) -> None:
-        """Keep polling, paused, until the database is back; then go on from where it says."""
+        """Keep polling, paused, until what is away is back; then go on from where it says."""
         began, backoff = time.monotonic(), BACKOFF
         if self._writing:
-            wait([self._writing.outcome])  # it may be at work yet, on the connection that is closed below
+            self._await(self._writing)  # it may be at work yet, on the connection that is closed below
             self._writing = None  # written or not: the stored positions tell
         while not self._stop.is_set():
-            _only_outages(failure)
+            outages.only(failure)
             log.warning("waiting seconds=%.1f: %s", backoff, failure)
             if time.monotonic() - began > self._settings.outage_seconds and not isinstance(failure, ProjectionChanged):
-                raise Stopped(f"the database was away for more than {self._settings.outage_seconds:.0f} s: {failure}")
+                who, seconds = outages.away(failure), self._settings.outage_seconds
+                raise Stopped(f"{who} was away for more than {seconds:.0f} s: {failure}")
             self._partitions.pause()
             self._poll_for(backoff)
             backoff = min(backoff * 2, BACKOFF_MAX)
@@ -203,7 +220,12 @@ class Projector:
         """Stay a member of the group. What still comes is dropped: it is read again after the claim."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not self._stop.is_set():
-            self._consumer.poll(min(POLL, seconds))
+            self._stay(min(POLL, seconds))
+
+    def _stay(self, seconds: float = 0) -> None:
+        """Answer the group; what is wrong with Kafka shows again in the next ordinary poll."""
+        with suppress(KafkaException):
+            self._consumer.poll(seconds)
 
     def _reconnect(self) -> None:
         self._partitions.store.close()
@@ -219,18 +241,9 @@ class Projector:
         parts = [TopicPartition(name(topic), number, offset) for (topic, number), offset in self._copied.items()]
         self._copied.clear()
         try:
-            if last:
+            if last:  # the binding's types know literals only
                 self._consumer.commit(offsets=parts, asynchronous=False)
             else:
                 self._consumer.commit(offsets=parts, asynchronous=True)
         except KafkaException as failure:
             log.debug("offsets_not_copied: %s", failure)
-
-
-def _only_outages(failure: Exception) -> None:
-    """Raise what waiting does not mend."""
-    if isinstance(failure, ProjectionChanged) or postgres.is_outage(failure) or kafka.is_outage(failure):
-        return
-    if isinstance(failure, FarandoleError):
-        raise failure
-    raise Stopped(f"{type(failure).__name__}: {failure}") from failure

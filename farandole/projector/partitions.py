@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from farandole import kafka
 from farandole.errors import Unreachable
@@ -30,7 +30,7 @@ class Partitions:
         self.positions: dict[Place, int] = {}  #: what the database holds as next offset; -1: nothing was folded yet
         self.assigned: set[Place] = set()
         self._stopped: set[Place] = set()  #: at a gap
-        self._topic_ids: dict[str, str] = {}
+        self._topic_ids: dict[Place, str | None] = {}  #: as the database holds them; None: nobody has told it yet
         self.failure: Exception | None = None  #: what went wrong inside a callback; the binding would swallow it
 
     def subscribe(self) -> None:
@@ -80,9 +80,16 @@ class Partitions:
         topics = {topic for topic, _ in self.epochs}
         found = self._ask_topic_ids(topics)
         for place in list(self.epochs):
-            known, now = self._topic_ids.get(place[0]), found.get(place[0])
-            if known and now and known != now:
-                self.stop_at_gap(place, _recreated(known, now))
+            self._check_topic(place, found.get(place[0]))
+
+    def _check_topic(self, place: Place, now: str | None) -> None:
+        """Hold the topic's id against the one that is known, or keep it where none is."""
+        known = self._topic_ids.get(place)
+        if now and known is None:
+            self.store.set_topic_id(place, now)
+            self._topic_ids[place] = now
+        elif now and known != now:
+            self.stop_at_gap(place, f"the topic was deleted and made again (id {known}, now {now})")
 
     def release(self) -> None:
         """Give everything back, at the end."""
@@ -125,34 +132,35 @@ class Partitions:
         """Claim, and say where to read: OFFSET_END stands for a partition that must not be read."""
         if not places:
             return []
-        self._topic_ids |= self._ask_topic_ids({topic for topic, _ in places})
+        found = self._ask_topic_ids({topic for topic, _ in places})
         parts = []
         for place, claim in self.store.claim(places).items():
             self.epochs[place] = claim.epoch
             self.positions[place] = -1 if claim.next_offset is None else claim.next_offset
-            parts.append(self._part(place, self._start(place, claim)))
+            self._topic_ids[place] = claim.topic_id
+            parts.append(self._part(place, self._start(place, claim, found.get(place[0]))))
         return parts
 
-    def _start(self, place: Place, claim: Claim) -> int:
-        now = self._topic_ids.get(place[0])
-        if claim.topic_id is None and now:
-            self.store.set_topic_id(place, now)
+    def _start(self, place: Place, claim: Claim, topic_id: str | None) -> int:
         if claim.gap:
             log.error("gap topic=%s partition=%s: %s", *place, claim.gap)
             del self.epochs[place]
             self._stopped.add(place)
-        elif claim.topic_id and now and claim.topic_id != now:
-            self.stop_at_gap(place, _recreated(claim.topic_id, now))
         else:
-            return OFFSET_BEGINNING if claim.next_offset is None else claim.next_offset
-        return OFFSET_END
+            self._check_topic(place, topic_id)
+        if place not in self.epochs:
+            return OFFSET_END
+        return OFFSET_BEGINNING if claim.next_offset is None else claim.next_offset
 
-    def _ask_topic_ids(self, topics: set[str]) -> Mapping[str, str]:
+    def _ask_topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The ids by bare name; nothing where the broker does not say, which is checked again later."""
+        asked = sorted(topics)
         try:
-            found = kafka.topic_ids(self._settings, [self._settings.topic(topic) for topic in sorted(topics)])
+            found = kafka.topic_ids(self._settings, [self._settings.topic(topic) for topic in asked])
         except (KafkaException, Unreachable) as failure:
-            log.info("topic_ids_unknown: %s", failure)
+            if len(asked) > 1 and not kafka.is_outage(failure):  # one that was deleted must not hide the others
+                return {topic: one for topic in asked for one in self._ask_topic_ids([topic]).values()}
+            log.info("topic_ids_unknown topics=%s: %s", ",".join(asked), failure)
             return {}
         return {self._settings.bare(topic): topic_id for topic, topic_id in found.items()}
 
@@ -166,7 +174,3 @@ class Partitions:
 def pattern(settings: Settings) -> str:
     """The topics that are folded: all event topics of the flow, in this namespace only."""
     return f"^{re.escape(settings.topic(settings.flow))}\\..*"
-
-
-def _recreated(known: str, now: str) -> str:
-    return f"the topic was deleted and made again (id {known}, now {now})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,16 +15,35 @@ from farandole.codec import Writer
 from farandole.errors import Poison
 from farandole.kafka import Record
 from farandole.projector.body import clean, jsonb_text
-from farandole.records import coordinates, decode, writer_of
+from farandole.records import coordinates, decode, fingerprints, writer_of
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 
 #: The columns in the order in which a row is packed: those of fixed length first, in one struct.
 COLUMNS = (
-    "event_id", "trace_id", "occurred_at", "run", "hop", "attempt", "partition", "offset", "logged_at", "content_hash",
+    "event_id",
+    "trace_id",
+    "occurred_at",
+    "run",
+    "hop",
+    "attempt",
+    "partition",
+    "offset",
+    "logged_at",
+    "content_hash",
     "sanitised",
-    "causation_id", "scope_id", "part", "parts", "emitted_by", "tenant", "type", "stage", "outcome", "topic",
-    "value", "body",
+    "causation_id",
+    "scope_id",
+    "part",
+    "parts",
+    "emitted_by",
+    "tenant",
+    "type",
+    "stage",
+    "outcome",
+    "topic",
+    "value",
+    "body",
 )
 _FIXED = struct.Struct("!h i16s i16s iq ii ii ii ii iq iq iq i?".replace(" ", ""))
 _UUID = struct.Struct("!i16s")
@@ -64,8 +83,9 @@ class Rows:
         self._schemas = schemas
         self._settings = settings
 
-    def batch(self, records: Iterable[Record]) -> Batch:
+    def batch(self, records: Sequence[Record]) -> Batch:
         """All of `records`, each as a row or as parked. Raises Unreachable when a schema cannot be looked up."""
+        self._schemas.learn(fingerprints(records))
         made = Batch()
         meanings: dict[tuple[Writer, str], _Meaning] = {}  # for this batch only: a declared schema may come later
         for record in records:
@@ -118,18 +138,43 @@ def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
     value = record.value or b""
     digest = blake2b(value if body is None else body, digest_size=8).digest()
     logged_at = min(max(record.timestamp_ms * 1000, _FIRST), _LAST)
-    return b"".join((
-        _FIXED.pack(
-            len(COLUMNS), 16, _uuid(event_id), 16, _uuid(trace_id), 8, occurred_at - _EPOCH, 4, run, 4, hop, 4, attempt,
-            4, record.partition, 8, record.offset, 8, logged_at - _EPOCH, 8, int.from_bytes(digest, "big", signed=True),
-            1, changed_body or changed_emitter or changed_tenant or meaning.sanitised,
-        ),
-        _UUID.pack(16, _uuid(causation_id)) if causation_id else _NULL,
-        _NO_SCOPE if scope_id is None and part is None and parts is None else _scope(scope_id, part, parts),
-        emitted_by, tenant, meaning.packed,
-        _LENGTH.pack(len(value)), value,
-        _NULL if body is None else _LENGTH.pack(len(body) + 1) + b"\x01" + body,  # 1: jsonb's wire version
-    ))
+    return b"".join(
+        (
+            _FIXED.pack(
+                len(COLUMNS),
+                16,
+                _uuid(event_id),
+                16,
+                _uuid(trace_id),
+                8,
+                occurred_at - _EPOCH,
+                4,
+                run,
+                4,
+                hop,
+                4,
+                attempt,
+                4,
+                record.partition,
+                8,
+                record.offset,
+                8,
+                logged_at - _EPOCH,
+                8,
+                int.from_bytes(digest, "big", signed=True),
+                1,
+                changed_body or changed_emitter or changed_tenant or meaning.sanitised,
+            ),
+            _UUID.pack(16, _uuid(causation_id)) if causation_id else _NULL,
+            _NO_SCOPE if scope_id is None and part is None and parts is None else _scope(scope_id, part, parts),
+            emitted_by,
+            tenant,
+            meaning.packed,
+            _LENGTH.pack(len(value)),
+            value,
+            _NULL if body is None else _LENGTH.pack(len(body) + 1) + b"\x01" + body,  # 1: jsonb's wire version
+        )
+    )
 
 
 def _uuid(text: str) -> bytes:
@@ -162,7 +207,13 @@ def parked_row(parked: Parked, settings: Settings) -> dict[str, Any]:
     at = coordinates(record, settings)
     headers = [[clean(name), None if value is None else b64encode(value).decode()] for name, value in record.headers]
     return {
-        "topic": at.topic, "partition": at.partition, "offset": at.offset, "key": record.key, "value": record.value,
-        "headers": headers, "trace_id": envelope.trace_of(at, record.key, settings.flow),
-        "cause": clean(parked.cause), "error": clean(parked.error)[:2000],
+        "topic": at.topic,
+        "partition": at.partition,
+        "offset": at.offset,
+        "key": record.key,
+        "value": record.value,
+        "headers": headers,
+        "trace_id": envelope.trace_of(at, record.key, settings.flow),
+        "cause": clean(parked.cause),
+        "error": clean(parked.error)[:2000],
     }

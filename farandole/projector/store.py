@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from farandole import postgres
+from farandole.errors import Unreachable
 from farandole.kafka import Record
 from farandole.postgres import Connection, Jsonb, psycopg
 from farandole.projections import CORE, Projection
@@ -23,6 +25,9 @@ Place = tuple[str, int]
 
 _SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
 _COPY = "COPY incoming ({}) FROM STDIN (FORMAT binary)".format(", ".join(f'"{name}"' for name in COLUMNS))
+
+#: Seconds. How long a claim or a release waits for the batch that is being written; the database may be frozen.
+TURN = 10.0
 
 #: SQLSTATE classes of an error that this very data causes each time: cardinality, data, integrity, limits.
 _DATA_ERRORS = ("21", "22", "23", "54")
@@ -72,22 +77,22 @@ class Store:
     def claim(self, places: Iterable[Place]) -> dict[Place, Claim]:
         """Take over partitions; waits until their old owner's open transaction has ended."""
         wanted = sorted(places)
-        with self._turn:
+        with self._in_turn():
             rows = self._run("claim", **_columns(wanted))
         return {(topic, number): Claim(*rest) for topic, number, *rest in rows}
 
     def release(self, claims: Mapping[Place, int]) -> None:
         """Give partitions (with the epochs they were claimed with) back."""
         places = sorted(claims)
-        with self._turn:
+        with self._in_turn():
             self._run("release", **_columns(places), epochs=[claims[place] for place in places])
 
     def set_gap(self, place: Place, epoch: int, reason: str) -> None:
-        with self._turn:
+        with self._in_turn():
             self._run("set_gap", topic=place[0], partition=place[1], epoch=epoch, gap=reason)
 
     def set_topic_id(self, place: Place, topic_id: str) -> None:
-        with self._turn:
+        with self._in_turn():
             self._run("set_topic_id", topic=place[0], partition=place[1], topic_id=topic_id)
 
     def fold(self, batch: Batch, reached: Mapping[Place, int], epochs: Mapping[Place, int]) -> Folded:
@@ -106,6 +111,15 @@ class Store:
             self._write_offsets({place: reached[place] for place in stored})
         refused = frozenset(reached) - frozenset(stored)
         return Folded(new, len(batch.rows) - new, len(batch.parked), refused)
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        if not self._turn.acquire(timeout=TURN):
+            raise Unreachable(f"Postgres has been at work on one batch for more than {TURN:.0f} s")
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def _lock(self, places: Mapping[Place, int], epochs: Mapping[Place, int]) -> dict[Place, int]:
         """Hold the offset rows; the stored offsets of those that are still ours."""

@@ -28,15 +28,15 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
     names = [agent.name for agent in agents]
     if len(set(names)) != len(names):
         raise ConfigurationError(f"two agents have the same name, among {', '.join(names)}; a name is a consumer group")
-    await asyncio.to_thread(prepare, settings, wirings)
     stop = asyncio.Event()
     _on_signals(stop)
+    await asyncio.to_thread(prepare, settings, wirings)
     failures: list[BaseException] = []
 
     async def run(wiring: Wiring) -> None:
         try:
             await Worker(settings, wiring, stop).run()
-        except Exception as failure:
+        except (Exception, asyncio.CancelledError) as failure:
             failures.append(failure)
             log.error(
                 "stopped agent=%s: %s", wiring.agent.name, failure, exc_info=not isinstance(failure, FarandoleError)
@@ -88,8 +88,12 @@ def describe(settings: Settings, wiring: Wiring) -> str:
 
 
 def _on_signals(stop: asyncio.Event) -> None:
+    signals = 0
+
     def asked() -> None:
-        if stop.is_set():
+        nonlocal signals
+        signals += 1
+        if signals > 1:
             log.warning("second signal: leaving at once; what was not committed is read again")
             os._exit(ExitCode.INTERRUPTED)
         log.info("draining: no new records; a second signal leaves at once")

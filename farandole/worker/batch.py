@@ -35,6 +35,12 @@ class Item:
     payload: Event | None = None
     outcome: Outcome | None = None
 
+    def event(self) -> tuple[Event, dict[str, Any]]:
+        """Payload and fields of an item that was decoded. Raises RuntimeError for one that was not."""
+        if self.payload is None or self.fields is None:
+            raise RuntimeError(f"{self.record.topic} [{self.record.partition}] {self.record.offset} was not decoded")
+        return self.payload, self.fields
+
 
 @dataclass(slots=True, eq=False)
 class Batch:
@@ -44,8 +50,8 @@ class Batch:
     ends: dict[Held, int] = field(default_factory=dict)
 
     def open(self) -> Iterator[Item]:
-        """The items that nothing has happened to yet."""
-        return (item for item in self.items if item.outcome is None)
+        """The items that nothing has happened to yet, of partitions that are still held."""
+        return (item for item in self.items if item.outcome is None and not item.held.lost)
 
     def finished(self) -> tuple[list[Item], dict[Held, int]]:
         """What may be committed together: per partition the items before the first unfinished one, and the position after

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from farandole import codec, records
+from farandole import records
 from farandole.agent import Wiring
 from farandole.errors import Poison, Unreachable
 from farandole.outage import Outage
@@ -43,21 +43,17 @@ class Decoding:
             return
         item.contract = contract
         item.fields = records.decode(item.record, written, self._settings, contract.writer).fields
+        if item.fields["hop"] >= self._settings.hop_limit:
+            raise Poison("hops", f"the event has come through {item.fields['hop']} handlings: agents have made a loop")
         item.payload = contract.read(item.fields)
 
     async def _learn(self, batch: Batch) -> None:
-        """Make the schemas of the batch known before it is read. An outage of the schema topic is waited out."""
+        """Make the schemas of the batch known before it is decoded. An outage of the schema topic is waited out."""
+        unknown = self._schemas.unknown(records.fingerprints(item.record for item in batch.items))
         outage = self._outage()
-        for item in batch.items:
-            value = item.record.value
-            if not value or value[:2] != codec.MARKER or self._schemas.knows(value[2:10]):
-                continue
-            while True:
-                try:
-                    await asyncio.to_thread(self._schemas.writer, value[2:10])
-                except Poison:
-                    break  # read to its end: `decode` says so for each record
-                except Unreachable as failure:
-                    await asyncio.sleep(outage.endure(failure))
-                else:
-                    break
+        while unknown:
+            try:
+                await asyncio.to_thread(self._schemas.learn, unknown)
+                return
+            except Unreachable as failure:
+                await asyncio.sleep(outage.endure(failure))

@@ -117,6 +117,8 @@ class Intake:
                     held.end = record.offset + 1
                     self._waiting.append(Item(record, held))
                     self._waiting_bytes += len(record.value or b"")
+            if self._full():
+                self._room.clear()
 
     def _on_error(self, error: KafkaError, held: Held | None, message: kafka.Message[bytes, bytes]) -> None:
         code = error.code()
@@ -158,9 +160,7 @@ class Intake:
             for held in self.membership.held.values():
                 if held not in waiting and held.end > held.committed:
                     ends[held] = held.end  # nothing more of it waits: what was skipped (markers) can be committed too
-            if self._full():
-                self._room.clear()
-            else:
+            if not self._full():
                 self._room.set()
             if not ends:
                 return None
@@ -177,8 +177,8 @@ class Intake:
             self._settled.wait(self._settings.session_timeout_ms / 2000)
 
     def _on_assign(self, consumer: kafka.Consumer, places: list[kafka.TopicPartition]) -> None:
-        self._paused = False  # the membership resumes all it holds
         self.membership.on_assign(consumer, places)
+        self._paused = False  # the membership has resumed all it holds
 
     def _on_lost(self, consumer: kafka.Consumer, places: list[kafka.TopicPartition]) -> None:
         self.membership.on_lost(consumer, places)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from farandole import postgres
-from farandole.errors import Stopped
+from farandole.errors import Stopped, Unreachable
 from farandole.outage import Outage
 from farandole.outcome import Skipped
 from farandole.settings import Settings
@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 #: More workers of one agent than partitions of its topic have nothing to do; this is far above both.
 MAX_SLOTS = 256
+
+#: A database that hangs must not hang the worker: the statement is given up, which counts as an outage.
+_PATIENCE = "SET statement_timeout = '30s'"
 
 _SQL = Path(__file__).parent / "sql"
 _CLAIM = (_SQL / "claim.sql").read_text(encoding="utf-8")
@@ -64,10 +67,9 @@ class Ledger:
     def _claim(self, connection: postgres.Connection[Any], items: list[Item]) -> None:
         rows: list[tuple[str, int, str, int, int]] = []
         for item in items:
-            assert item.fields is not None
-            record = item.record
+            record, (_, fields) = item.record, item.event()
             topic = self._settings.bare(record.topic)
-            rows.append((item.fields["event_id"], item.fields["run"], topic, record.partition, record.offset))
+            rows.append((fields["event_id"], fields["run"], topic, record.partition, record.offset))
         columns = [list(column) for column in zip(*rows, strict=True)]
         mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, *columns])}
         rest = [(item, row) for item, row in zip(items, rows, strict=True) if row[2:] not in mine]
@@ -81,6 +83,7 @@ class Ledger:
 
     def _connect(self) -> postgres.Connection[Any]:
         connection = postgres.connect(self._settings, application=f"farandole {self._agent}")
+        connection.execute(_PATIENCE)
         connection.execute("SET synchronous_commit = off")  # a claim lost in a crash of the database costs nothing
         return connection
 
@@ -105,8 +108,7 @@ class Ledger:
             connection = self._connect()
             if not self._lock(connection, self.slot):
                 connection.close()
-                raise Stopped(
-                    f"agent {self._agent}: slot {self.slot} was taken by another worker while the database was away"
-                )
+                # Mostly the ghost of our own session, which the server has not missed yet.
+                raise Unreachable(f"slot {self.slot} of agent {self._agent} is still held by another session")
             self._connection = connection
         return self._connection

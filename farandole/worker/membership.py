@@ -1,7 +1,7 @@
 """Which partitions a worker holds, from one assignment until it is taken away, and the group metadata to commit under.
 
-Everything here but `plan` and `refresh` runs on the Kafka thread: the client library lets one thread at a time into a
-consumer, and poll() is nearly always in it.
+Whatever touches the consumer runs on the Kafka thread: the client library lets one thread at a time into a consumer, and
+poll() is nearly always in it. The others ask `plan`, `joined` and `held`, and tell `refresh`.
 """
 
 from __future__ import annotations
@@ -81,21 +81,23 @@ class Membership:
         """Start new partitions at their committed offsets. Called, without partitions, on every rebalance."""
         self._stale = True
         try:
-            if not places:
-                return
-            found = self._positions(consumer, places)
-            for place in found:
-                self.held[(place.topic, place.partition)] = Held(
-                    place.topic, place.partition, place.offset, place.offset
-                )
-                if place.offset < 0:
-                    place.offset = kafka.OFFSET_BEGINNING  # a group that never committed starts at the beginning
-            consumer.incremental_assign(found)
+            if places:
+                found = self._positions(consumer, places)
+                self._hold(found)
+                consumer.incremental_assign(found)
+                log.info("assigned %s", _names(places))
             consumer.resume([TopicPartition(*key) for key in self.held])  # a pause outlives revoke and assign
-            log.info("assigned %s", _names(places))
         except BaseException as failure:  # noqa: BLE001  the client would swallow it and start without positions
             self.failure = failure
             self.closing.set()
+
+    def _hold(self, found: list[TopicPartition]) -> None:
+        with self._lock:  # the event loop looks at what is held, too
+            for place in found:
+                key = (place.topic, place.partition)
+                self.held[key] = Held(*key, place.offset, place.offset)
+                if place.offset < 0:
+                    place.offset = kafka.OFFSET_BEGINNING  # a group that never committed starts at the beginning
 
     def on_revoke(self, _consumer: kafka.Consumer, places: list[TopicPartition]) -> None:
         """Let the commit in flight end (the group waits for this member), then drop what is no longer held."""
@@ -113,7 +115,11 @@ class Membership:
         deadline = time.monotonic() + self._settings.outage_seconds
         while not self.closing.is_set():
             try:
-                return list(consumer.committed(places, timeout=2.0))
+                found = list(consumer.committed(places, timeout=2.0))
+                for place in found:
+                    if place.error:  # unknown, not "never committed": reading from the beginning would be wrong
+                        raise KafkaException(place.error)
+                return found
             except KafkaException as failure:
                 if not kafka.is_outage(failure) or time.monotonic() > deadline:
                     raise

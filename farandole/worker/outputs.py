@@ -9,9 +9,8 @@ from typing import Any
 from farandole import envelope
 from farandole.agent import Wiring
 from farandole.envelope import follow, key_of
-from farandole.errors import ConfigurationError
 from farandole.event import Event, JobDeadLettered, JobFailed
-from farandole.kafka import Headers
+from farandole.kafka import MAX_DEAD_LETTER_BYTES, Headers
 from farandole.outcome import DeadLettered, Emitted, Failed, Skipped
 from farandole.records import coordinates
 from farandole.settings import Settings
@@ -34,6 +33,16 @@ class Output:
     value: bytes | None
     headers: Headers
 
+    @property
+    def size(self) -> int:
+        """Bytes on the log, about: key, value and headers, with their frames."""
+        return (
+            len(self.key or b"")
+            + len(self.value or b"")
+            + sum(len(n) + len(v or b"") + 8 for n, v in self.headers)
+            + 64
+        )
+
 
 class Outputs:
     """Builds the records of an agent's outcomes."""
@@ -44,13 +53,15 @@ class Outputs:
 
     def of(self, item: Item) -> list[Output]:
         """The records that `item`'s outcome puts on the log. An output that cannot be written becomes a dead letter."""
+        if not isinstance(item.outcome, Emitted):
+            return self._of(item)
         try:
             return self._of(item)
-        except (ConfigurationError, TooLarge) as error:
-            attempts = item.outcome.attempts if item.outcome and not isinstance(item.outcome, Skipped) else 1
-            cause = "too_large" if isinstance(error, TooLarge) else "wrong_output"
-            item.outcome = DeadLettered(cause, str(error), attempts)
-            return self._of(item)
+        except TooLarge as error:
+            item.outcome = DeadLettered("too_large", str(error), item.outcome.attempts)
+        except Exception as error:  # noqa: BLE001  a user's event may fail to encode in any way
+            item.outcome = DeadLettered("wrong_output", f"{type(error).__name__}: {error}", item.outcome.attempts)
+        return self._of(item)
 
     def _of(self, item: Item) -> list[Output]:
         match item.outcome:
@@ -72,11 +83,14 @@ class Outputs:
         cause = item.fields if item.fields is not None else self._cause(item)
         lineage = follow([cause], self._wiring.agent.emitter, contract.writer.name, position, attempt)
         value = contract.encode(lineage, event)
-        if len(value) > MAX_RECORD_BYTES:
-            raise TooLarge(f"{contract.writer.name} has {len(value):,} bytes; a record may have {MAX_RECORD_BYTES:,}")
         headers = [header for header in item.record.headers if header[0] != "traceparent"]
         headers.append(("traceparent", _traceparent(lineage)))
-        return Output(self._settings.topic(contract.topic), key_of(lineage), value, headers)
+        made = Output(self._settings.topic(contract.topic), key_of(lineage), value, headers)
+        if made.size > MAX_RECORD_BYTES:
+            if not isinstance(item.outcome, Emitted):  # word of a failure must get through; the dead letter keeps all
+                return Output(made.topic, made.key, made.value, headers[-1:])
+            raise TooLarge(f"{contract.writer.name} has {made.size:,} bytes; a record may have {MAX_RECORD_BYTES:,}")
+        return made
 
     def _cause(self, item: Item) -> dict[str, Any]:
         """The lineage of bytes that are no event: the job by the record's key, the id by where it lies."""
@@ -113,7 +127,14 @@ class Outputs:
             "at": time.time_ns() // 1_000_000,
         }
         headers = [*record.headers, *((DEAD + name, str(value).encode()) for name, value in found.items())]
-        return Output(self._settings.topic(self._wiring.agent.dead_topic), record.key, record.value, headers)
+        made = Output(self._settings.topic(self._wiring.agent.dead_topic), record.key, record.value, headers)
+        over = made.size - (MAX_DEAD_LETTER_BYTES - 1024)
+        if over <= 0:
+            return made
+        # Only on a topic whose limit was raised. Cut it rather than stop: the origin says where the whole record lies.
+        value = (record.value or b"")[: max(0, len(record.value or b"") - over - 64)]
+        cut = (DEAD + "cut_from_bytes", str(len(record.value or b"")).encode())
+        return Output(made.topic, made.key, value, [*headers[len(record.headers) :], cut])
 
 
 class TooLarge(Exception):

@@ -48,17 +48,18 @@ class Settlement:
         self._transactional_id = f"{group}.{slot}"
         self._producer: kafka.Producer | None = None
 
-    def open(self) -> None:
+    def open(self) -> kafka.Producer:
         """Take over the transactional id: ends what a killed predecessor left open, and fences one that still lives."""
         producer = kafka.producer(self._settings, self._transactional_id)
         self._persist(lambda: producer.init_transactions(_CALL))
         self._producer = producer
+        return producer
 
     def settle(self, batch: Batch) -> Plan | None:
         """Make what is finished of `batch` durable, all of it or nothing. Returns what was committed, None if nothing is
         held any more. Raises Stopped when the broker keeps saying no, or is away for too long."""
         produced = {id(item): self._outputs.of(item) for item in batch.finished()[0]}
-        refused, rebalance = 0, self._outage()
+        refused, waiting = 0, self._outage()
         while refused < MAX_TRIES:
             plan = self._membership.plan(batch)
             if plan is None:
@@ -68,8 +69,8 @@ class Settlement:
                 self._transaction(plan, outputs)
             except KafkaException as failure:
                 if not self._recover(failure, plan):
-                    if kafka.error_of(failure).code() in _GROUP_MOVED:
-                        time.sleep(rebalance.endure(failure))
+                    if _is_passing(failure):
+                        time.sleep(waiting.endure(failure))
                     else:
                         refused += 1
                     continue
@@ -86,18 +87,18 @@ class Settlement:
         for output in outputs:
             _produce(producer, output)
         ends = [TopicPartition(held.topic, held.partition, end) for held, end in plan.ends.items()]
-        self._send_offsets(producer, ends, plan)
-        self._persist(lambda: producer.commit_transaction(_CALL))
+        self._bounded("offsets", lambda: producer.send_offsets_to_transaction(ends, plan.metadata, _CALL))
+        self._bounded("commit", lambda: producer.commit_transaction(_CALL))
 
-    def _send_offsets(self, producer: kafka.Producer, ends: list[TopicPartition], plan: Plan) -> None:
-        """Bounded from outside: where the group's coordinator goes away meanwhile, the client library forgets the call and
-        its timeout, and hangs for ever (librdkafka issues 5456 and 5511). The producer is then left behind as it is."""
+    def _bounded(self, what: str, call: Callable[[], object]) -> None:
+        """One call that may end a transaction. Where it does not answer the producer is given up, not asked again: taking
+        its id over settles the transaction, and the group's positions tell how.
+
+        Bounded from outside too: where the group's coordinator goes away meanwhile, the client library forgets the call
+        and its timeout, and hangs for ever (librdkafka issues 5456 and 5511).
+        """
         try:
-            within(
-                _CALL + 1,
-                lambda: producer.send_offsets_to_transaction(ends, plan.metadata, _CALL),
-                f"offsets-{self._transactional_id}",
-            )
+            within(_CALL + 1, call, f"{what}-{self._transactional_id}")
         except TimeoutError as hung:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(hung))) from hung
 
@@ -110,13 +111,15 @@ class Settlement:
         producer = self._producer
         if producer and error.txn_requires_abort():
             try:
-                self._persist(lambda: producer.abort_transaction(_CALL))
-            except KafkaException as worse:  # the broker gave it up by itself (transaction.timeout.ms): fatal, "fenced"
+                self._bounded("abort", lambda: producer.abort_transaction(_CALL))
+            except KafkaException as worse:
+                # The broker gave it up by itself (fatal, "fenced"), or the producer has lost its coordinator for good
+                # (librdkafka, after a restart of the broker): a new producer ends the transaction all the same.
                 log.warning("abort_failed %s: %s", self._transactional_id, kafka.error_of(worse).str())
                 return self._start_over(plan)
             self._membership.refresh()
             return False
-        if error.code() in _GROUP_MOVED or error.retriable() or kafka.is_outage(failure):
+        if _is_passing(failure):
             return self._start_over(plan)
         raise Stopped(f"{self._transactional_id}: commit failed: {error.name()} {error.str()}") from failure
 
@@ -131,10 +134,7 @@ class Settlement:
         return all(found[(held.topic, held.partition)] >= end for held, end in plan.ends.items())
 
     def _ready(self) -> kafka.Producer:
-        if self._producer is None:
-            self.open()
-        assert self._producer is not None
-        return self._producer
+        return self._producer or self.open()
 
     def _persist(self, call: Callable[[], T]) -> T:
         """Ask again while the broker is away: until the outcome is known nothing else is allowed."""
@@ -156,6 +156,12 @@ _GROUP_MOVED = {
     KafkaError.REBALANCE_IN_PROGRESS,
     KafkaError.FENCED_INSTANCE_ID,
 }
+
+
+def _is_passing(failure: KafkaException) -> bool:
+    """A rebalance or an outage, which end by themselves; not the broker's no to these very records."""
+    error = kafka.error_of(failure)
+    return error.code() in _GROUP_MOVED or error.retriable() or kafka.is_outage(failure)
 
 
 def _note(plan: Plan) -> None:

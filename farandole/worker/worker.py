@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from farandole.agent import Wiring
+from farandole.errors import Stopped
 from farandole.handling import Handling
 from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Skipped
@@ -101,6 +102,9 @@ class Worker:
             await asyncio.wait([handling])
         if not handling.cancelled():
             handling.result()
+        if not self.stop.is_set() and any(batch.open()):
+            # Whatever the cause: the next batch would be committed past these.
+            raise Stopped(f"agent {self.agent.name}: events were left unhandled")
 
     async def settle(self, batch: Batch) -> Plan | None:
         """One transaction for all that is finished; runs to its end even when the worker is cancelled."""

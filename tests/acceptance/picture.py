@@ -133,7 +133,7 @@ def ends(log: KafkaLog, topics: Iterable[str]) -> dict[tuple[str, int], int]:
     """The ends of the logs, transaction markers included."""
     known = log.admin.list_topics(timeout=10).topics
     asked = {
-        TopicPartition(log.topic(topic), partition): OffsetSpec.latest()
+        TopicPartition(log.topic(topic), partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]
         for topic in topics
         if log.topic(topic) in known
         for partition in known[log.topic(topic)].partitions
@@ -149,7 +149,9 @@ class _Schemas:
     """Reads records by the schemas on the log, ids and times left as strings and longs."""
 
     def __init__(self, log: KafkaLog) -> None:
-        found = {(record.key or b"").decode(): json.loads(record.value or b"") for record in log.read("farandole.schemas")}
+        found = {
+            (record.key or b"").decode(): json.loads(record.value or b"") for record in log.read("farandole.schemas")
+        }
         self._schemas = {bytes.fromhex(name): schema for name, schema in found.items()}
         self._parsed = {name: fastavro.parse_schema(_as_on_the_wire(schema)) for name, schema in self._schemas.items()}
 

@@ -49,7 +49,7 @@ def produce(system: Triage, *arguments: str) -> dict[str, str]:
 def ask(system: Triage, query: str, given: str) -> list[dict[str, Any]]:
     """psycopg and SQL, nothing else."""
     with psycopg.connect(system.settings.database, row_factory=dict_row) as database:
-        return database.execute(query.replace("farandole.", f"{system.settings.schema_name}."), (given,)).fetchall()  # type: ignore[arg-type]
+        return database.execute(query.replace("farandole.", f"{system.settings.schema_name}."), (given,)).fetchall()
 
 
 def finished(system: Triage, query: str, given: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def test_the_script_imports_nothing_of_the_project() -> None:
     source = SCRIPT.read_text(encoding="utf-8")
     imported = [line.split()[1] for line in source.splitlines() if line.startswith(("import ", "from "))]
     assert set(imported) == {
-        "argparse", "json", "os", "time", "uuid", "io", "pathlib", "typing", "fastavro", "confluent_kafka",
+        "argparse", "json", "os", "sys", "time", "uuid", "io", "pathlib", "typing", "fastavro", "confluent_kafka",
     }  # fmt: skip
 
 

@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
+from farandole import migrate, projections
+from farandole.project import find_project
+from farandole.settings import Settings
 from tests import oracle
 from tests.acceptance.checker import DEAD_LETTERED, FAILED, TRIAGE, complaints
-from tests.acceptance.picture import DeadLetter, LogRow, Picture, Seen, Standing
+from tests.acceptance.picture import DeadLetter, LogRow, Picture, Seen, Standing, connect
+from tests.acceptance.watch import Watch
+from tests.kafka_log import KafkaLog
 
 #: By type: topic, agent, stage, what it makes of the job.
 TYPES: dict[str, tuple[str, str, str | None, str | None]] = {
@@ -49,7 +54,9 @@ def healthy() -> Picture:
     events = [record for record in records if record.fields]
     poisoned = next(record for record in records if record.place == ("jobs.classified", 0, 2))
     happened = [
-        oracle.Happened(e.fields or {}, e.schema["stage"], e.schema.get("terminal") or (e.schema.get("blocks") and "blocked"))
+        oracle.Happened(
+            e.fields or {}, e.schema["stage"], e.schema.get("terminal") or (e.schema.get("blocks") and "blocked")
+        )
         for e in events
     ]
     ends = {(topic, 0): 4 for topic, *_ in TYPES.values()}
@@ -70,9 +77,7 @@ def changed(picture: Picture, place: tuple[str, int, int], **fields: Any) -> Pic
     """The picture with other fields in the record at `place`."""
     return replace(
         picture,
-        records=[
-            replace(r, fields={**(r.fields or {}), **fields}) if r.place == place else r for r in picture.records
-        ],
+        records=[replace(r, fields={**(r.fields or {}), **fields}) if r.place == place else r for r in picture.records],
     )
 
 
@@ -85,7 +90,9 @@ def again(picture: Picture, place: tuple[str, int, int], offset: int, **fields: 
     found = next(record for record in picture.records if record.place == place)
     copy = replace(found, place=(*place[:2], offset), fields={**(found.fields or {}), **fields})
     row = LogRow(copy.event_id or "", copy.fields["trace_id"], copy.place, copy.value or b"", 0)  # type: ignore[index]
-    return replace(picture, records=[*picture.records, copy], event_log=[*picture.event_log, *([row] if fields else [])])
+    return replace(
+        picture, records=[*picture.records, copy], event_log=[*picture.event_log, *([row] if fields else [])]
+    )
 
 
 def with_job(picture: Picture, **columns: Any) -> Picture:
@@ -101,7 +108,7 @@ DAMAGE: dict[str, tuple[Callable[[Picture], Picture], str]] = {
     "a row doubled in event_log": (lambda p: replace(p, event_log=[*p.event_log, p.event_log[0]]), "holds event-0-0 2 times"),
     "a row whose record is gone": (lambda p: without_record(p, ("jobs.done", 0, 0)), "where no committed record lies"),
     "a row with other bytes": (
-        lambda p: replace(p, event_log=[replace(p.event_log[0], value=b"other"), *p.event_log[1:]]), "other bytes than the record"
+        lambda p: replace(p, event_log=[replace(p.event_log[0], value=b"?"), *p.event_log[1:]]), "other bytes than the record"
     ),
     "a row with another id": (
         lambda p: replace(p, event_log=[replace(p.event_log[0], event_id="x"), *p.event_log[1:]]), "it is event-0-0"
@@ -116,7 +123,9 @@ DAMAGE: dict[str, tuple[Callable[[Picture], Picture], str]] = {
     "a dead letter of nothing": (
         lambda p: replace(p, dead=[replace(p.dead[0], origin=("jobs.acted", 0, 77))]), "names no record"
     ),
-    "a dead letter with other bytes": (lambda p: replace(p, dead=[replace(p.dead[0], value=b"?")]), "other bytes than its record"),
+    "a dead letter with other bytes": (
+        lambda p: replace(p, dead=[replace(p.dead[0], value=b"?")]), "other bytes than its record"
+    ),
     "a dead letter nobody told": (lambda p: without_record(p, ("jobs.dead_lettered", 0, 2)), "told to its job 0 times"),
     "a block without its dead letter": (lambda p: replace(p, dead=[]), "no dead letter for what enrich told"),
     "a dead letter beside an output": (
@@ -159,3 +168,30 @@ def test_what_was_set_aside_is_named_where_only_good_events_were_sent() -> None:
     assert complaints(healthy()) == [
         "parked: ('jobs.submitted', 0, 3)", "dead-lettered by enrich: ('jobs.classified', 0, 2)",
     ]  # fmt: skip
+
+
+def test_the_watch_sees_a_position_and_an_ended_job_that_go_back(farandole_settings: Settings) -> None:
+    """On the real tables, however shortly it lasts: here for one statement."""
+    migrate.migrate(farandole_settings)
+    projections.install(farandole_settings, projections.discover(find_project()))
+    log = KafkaLog(farandole_settings.brokers, farandole_settings.namespace)
+    with connect(farandole_settings.database, farandole_settings.schema_name) as database:
+        watch = Watch(log, database, ())
+        database.execute("INSERT INTO projector_offset (topic, partition, next_offset) VALUES ('jobs.done', 0, 5)")
+        database.execute(
+            "INSERT INTO job VALUES (gen_random_uuid(), NULL, 0, 4, 5, 5, 0, -1, now(), now(), 'done', 'done', 1, now(),"
+            " gen_random_uuid())"
+        )
+        database.execute("UPDATE projector_offset SET next_offset = 7")
+        database.execute("UPDATE job SET updated_at = now(), run = 1, outcome = NULL")
+        assert watch.complaints(database) == [], "onwards, and another run"
+        database.execute("UPDATE projector_offset SET next_offset = 6")
+        database.execute("UPDATE projector_offset SET next_offset = 9")
+        database.execute("UPDATE job SET outcome = 'done'")
+        database.execute("UPDATE job SET outcome = NULL, stage = 'acted'")
+        for offset in (3, 5, 4):
+            watch.note("act", "jobs.enriched", 0, offset)
+        agent, position, job = watch.complaints(database)
+        assert agent == "act in jobs.enriched [0]: 4 after 5"
+        assert position == "jobs.done [0]: 6 after 7"
+        assert job.endswith("acted after done in run 1")

@@ -19,7 +19,7 @@ FOLDERS = {"easy-ham-1", "easy-ham-2", "hard-ham-1", "spam-1", "spam-2"}
 TABLES = (
     "SELECT job::text FROM job ORDER BY trace_id",
     "SELECT stage_times::text FROM stage_times ORDER BY 1",
-    "SELECT event_id, topic, partition, \"offset\" FROM event_log ORDER BY event_id",
+    'SELECT event_id, topic, partition, "offset" FROM event_log ORDER BY event_id',
 )
 
 
@@ -42,7 +42,9 @@ def test_the_sample_holds_mails_of_every_folder_and_the_odd_ones(corpus: Path) -
     assert any(not mail["text"].strip() for mail in mails)
 
 
-def test_at_least_95_of_100_are_done_and_the_others_failed_for_a_declared_reason(system: Triage, jobs: list[str]) -> None:
+def test_at_least_95_of_100_are_done_and_the_others_failed_for_a_declared_reason(
+    system: Triage, jobs: list[str]
+) -> None:
     rows = system.rows("SELECT trace_id::text, status, data->'failed'->>'reason', data FROM job_state")
     assert {row[0] for row in rows} == set(jobs)
     ends = Counter(status for _, status, *_ in rows)
@@ -72,7 +74,7 @@ def test_the_counts_agree_with_the_log_and_its_offsets(system: Triage, jobs: lis
     taken = system.picture()
     assert complaints(taken) == []
     records = Counter(record.place[0] for record in taken.records)
-    rows = Counter({topic: count for topic, count in system.rows("SELECT topic, count(*) FROM event_log GROUP BY topic")})
+    rows = Counter(dict(system.rows("SELECT topic, count(*) FROM event_log GROUP BY topic")))
     assert records == rows
     assert [records[f"jobs.{stage}"] for stage in CHAIN] == [len(jobs)] * 4
     assert records["jobs.done"] + records["jobs.failed"] == len(jobs)

@@ -75,7 +75,9 @@ class Triage:
             [sys.executable, "-m", "farandole", *map(str, arguments)], cwd=ROOT, env=environment(self.settings),
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, f"farandole {arguments}: {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        assert done.returncode == 0, (
+            f"farandole {arguments}: {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
         return done.stdout
 
     def submit_file(self, file: Path) -> list[str]:
@@ -98,7 +100,7 @@ class Triage:
     def rows(self, query: str, *given: object) -> list[tuple[Any, ...]]:
         """What plain SQL answers."""
         with self.connect() as database:
-            return database.execute(query, given).fetchall()  # type: ignore[call-overload, no-any-return]
+            return database.execute(query, given).fetchall()
 
     def ended(self, jobs: Sequence[str]) -> int:
         """How many of these jobs are done or failed."""
@@ -123,7 +125,9 @@ class Triage:
         return "\n".join(f"{log.name}: {log.read_text()[-600:]}" for log in sorted(self.folder.glob("*.log"))[-8:])
 
     def quiet(self, stages: Sequence[Stage] = checker.TRIAGE, seconds: float = 30) -> None:
-        """Wait until nothing lags."""
+        """Wait until nothing lags. The log is looked at by a new client: an old one may not survive the broker's restart
+        (librdkafka 5511)."""
+        self.log = KafkaLog(self.settings.brokers, self.settings.namespace)
         with self.connect() as database:
             eventually(
                 lambda: not list(checker.caught_up(standing(self.log, database, stages))),

@@ -71,7 +71,9 @@ class Watch:
         group, topic = self._log.topic(stage.agent), self._log.topic(stage.reads)
         known = self._admin.list_topics(topic, timeout=2).topics[topic].partitions
         asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in known])]
-        for place in self._admin.list_consumer_group_offsets(asked, request_timeout=2)[group].result(4).topic_partitions:
+        for place in (
+            self._admin.list_consumer_group_offsets(asked, request_timeout=2)[group].result(4).topic_partitions
+        ):
             self.note(stage.agent, place.topic, place.partition, place.offset)
         self.looks += 1
 

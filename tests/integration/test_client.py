@@ -17,7 +17,7 @@ from farandole import Client, Event, Submission, WaitTimeout, kafka
 from farandole.envelope import Envelope
 from farandole.errors import ConfigurationError, FarandoleError, Unreachable
 from farandole.project import Project, require_project
-from farandole.records import decode, writer_of
+from farandole.records import decode, fingerprints, writer_of
 from farandole.schema_log import SchemaLog
 from farandole.sender import Chunk
 from farandole.settings import Settings
@@ -72,7 +72,9 @@ async def test_a_submitted_job_is_on_the_broker_with_its_schema_when_submit_retu
         trace_id = await client.submit(Asked(text="hello"), key="k", at=at, tenant="acme")
     (record,) = await asyncio.to_thread(records, farandole_settings, "jobs.asked", 1)
     assert record.key == str(trace_id).encode()
-    writer = writer_of(record, SchemaLog(farandole_settings))
+    schemas = SchemaLog(farandole_settings)
+    schemas.learn(fingerprints([record]))
+    writer = writer_of(record, schemas)
     fields = decode(record, writer, farandole_settings).fields
     envelope = Envelope(fields)
     assert (writer.name, fields["text"], envelope.trace_id) == ("jobs.Asked", "hello", trace_id)
@@ -134,7 +136,7 @@ async def test_the_event_loop_runs_on_while_acknowledgements_are_awaited(
     def late(chunk: Chunk, error: Any, message: Any) -> None:
         """The broker's answer comes once another task has had fifty turns."""
         held.set()
-        opened.append(gate.wait(20))
+        opened.append(gate.wait(0 if opened else 20))
         answer(chunk, error, message)
 
     async def other() -> None:

@@ -13,6 +13,9 @@ from farandole.settings import Settings
 from farandole.testing.flow import environment
 from tests.unit.projects import project
 
+CHECKS = ["project", "settings", "agents", "schemas", "broker", "topics", "database", "migrations", "projections", "parked"]
+#: What the last check counts, once there is something to count in.
+TROUBLES = ["parked", "gaps", "conflicts", "blocked"]
 AGENTS = {"price": ("Placed", "Priced"), "bill": ("Priced", "Billed")}
 
 
@@ -35,6 +38,7 @@ def found() -> dict[str, list[doctor.Finding]]:
 
 def test_before_the_first_start_nothing_is_a_problem(here: Path) -> None:
     findings = found()
+    assert list(findings) == CHECKS
     assert {finding.state for group in findings.values() for finding in group} <= {"ok", "warning", "skipped"}
     assert findings["migrations"][0].advice.startswith("farandole migrate")
     assert {finding.state for finding in findings["topics"]} == {"warning"}
@@ -50,7 +54,7 @@ def test_when_all_is_there_all_is_well(here: Path, farandole_settings: Settings)
     findings = found()
     assert findings["topics"][0].found == "8, all as declared"
     assert findings["database"][0].state == "ok"
-    assert [finding.found for finding in findings["parked"]] == ["0 parked", "0 gaps", "0 conflicts", "0 blocked"]
+    assert [(name, findings[name][0].found) for name in TROUBLES] == [(name, "0") for name in TROUBLES]
 
 
 def test_each_problem_is_named_with_what_to_do(here: Path, farandole_settings: Settings) -> None:

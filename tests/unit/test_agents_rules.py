@@ -1,6 +1,5 @@
 """The rules behind the agents: total on any text, linear on hostile ones, and right where a reader can check them."""
 
-from collections.abc import Callable
 from string import Formatter
 
 import pytest
@@ -18,13 +17,10 @@ HOSTILE = ("a", "1 ", "a.a@", "+1 2", "http://", "order no. #", "12 de ", "\ufdf
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_a_hostile_megabyte_is_read_like_any_long_text(unit: str) -> None:
     text = unit * (MEGABYTE // len(unit))
-    readers: list[Callable[[], object]] = [
-        lambda: entities.find(text),
-        lambda: triage.triage(text, text, text),
-        lambda: senders.address_of(text),
-    ]
-    for read in readers:
-        read()
+    found = entities.find(text)
+    assert all(len(named) <= entities.MOST for named in (found.addresses, found.orders, found.phones, found.urls))
+    assert triage.triage(text, text, text).category in Category
+    assert len(senders.address_of(text)) <= len(text)
 
 
 def test_every_cue_is_written_as_the_text_will_be() -> None:

@@ -31,6 +31,8 @@ class Mood(enum.StrEnum):
 
 
 class Item(BaseModel):
+    model_config = {"extra": "forbid", "allow_inf_nan": False}
+
     name: str
     count: int = 1
 

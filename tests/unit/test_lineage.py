@@ -123,9 +123,14 @@ def test_a_strangers_record_is_completed_the_same_way_each_time_it_is_read() -> 
 
 @pytest.mark.parametrize("key", [None, b"", b"\xff\xfe", b"plain", CAUSE["trace_id"].encode()])
 def test_any_key_names_a_job(key: bytes | None) -> None:
-    fields: dict[str, object] = {}
-    complete(fields, Coordinates("t", 0, 0, 0), key, "jobs.Asked", "jobs")
-    check(fields)
+    def job(offset: int) -> object:
+        fields: dict[str, object] = {}
+        complete(fields, Coordinates("t", 0, offset, 0), key, "jobs.Asked", "jobs")
+        check(fields)
+        return fields["trace_id"]
+
+    assert job(0) == job(0)
+    assert (job(0) == job(1)) is bool(key), "a key names one job, wherever it lies; without one each record is a job"
 
 
 @pytest.mark.parametrize(

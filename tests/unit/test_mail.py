@@ -180,7 +180,7 @@ def test_a_text_that_no_topic_takes_is_cut_and_says_so() -> None:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("unit", ["<", "<a ", "<!--", "</", '<a x="', "<script>", "&", "<![", "<?", "\n"])
 def test_no_page_hangs_the_reader(unit: str) -> None:
-    text_of(unit * (300_000 // len(unit)))
+    assert "the end" in text_of("the end" + unit * (300_000 // len(unit)))
 
 
 @pytest.mark.timeout(60)
