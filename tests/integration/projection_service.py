@@ -18,17 +18,6 @@ from tests.journeys import EVENTS, Fact
 
 ROOT = Path(__file__).parents[2]
 
-PROGRAM = """
-import logging, signal, threading
-from farandole.project import find_project
-from farandole.projector import run_projector
-from farandole.settings import load_settings
-logging.basicConfig(level=logging.INFO)
-stop = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: stop.set())
-run_projector(load_settings(), find_project(), stop)
-"""
-
 
 def make_topics(settings: Settings) -> None:
     """The topics of the tests' events, and their schemas."""
@@ -89,7 +78,7 @@ def process(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
         "FARANDOLE_SESSION_TIMEOUT_MS": "6000",
         "FARANDOLE_BATCH": "50",
     }
-    child = subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=ROOT, env=os.environ | given)
+    child = subprocess.Popen([sys.executable, "-m", "farandole", "projector"], cwd=ROOT, env=os.environ | given)
     try:
         yield child
     finally:

@@ -60,6 +60,21 @@ def test_a_fold_that_changed_is_refolded_at_the_next_start(project: Project, far
         assert one(connection, "SELECT sum(n) FROM seen") == 2 * before
 
 
+def test_views_that_went_with_a_changed_table_come_back(project: Project, farandole_settings: Settings) -> None:
+    """The view of another projection, whose own files are as they were."""
+    other = project.projections / "whole"
+    other.mkdir()
+    (other / "tables.sql").write_text(TABLES.replace("seen", "whole"))
+    (other / "fold.sql").write_text(FOLD.replace("seen", "whole"))
+    (other / "views.sql").write_text("CREATE VIEW both_of_them AS SELECT stage, s.n FROM seen s JOIN whole USING (stage);")
+    migrate.migrate(farandole_settings)
+    projections.install(farandole_settings, projections.discover(project))
+    (project.projections / "seen" / "fold.sql").write_text(FOLD.replace("count(*)", "2 * count(*)"))
+    projections.install(farandole_settings, projections.discover(project))
+    with postgres.connect(farandole_settings) as connection:
+        assert one(connection, "SELECT count(*) FROM both_of_them") == 0
+
+
 def test_a_projector_with_an_older_fold_waits_rather_than_folds(project: Project, farandole_settings: Settings) -> None:
     from farandole.projector.store import ProjectionChanged
 

@@ -144,6 +144,8 @@ def test_any_key_names_a_job(key: bytes | None) -> None:
         ("occurred_at", 253_402_300_800_000_000),
         ("occurred_at", -(2**63)),
         ("run", -1),
+        ("run", 2**40),
+        ("part", 2**31),
         ("hop", -5),
     ],
 )

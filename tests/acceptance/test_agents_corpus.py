@@ -1,4 +1,4 @@
-"""A fifth of the public mails of 2002-2003 through the four agents, when `make corpus` has fetched them."""
+"""A fifth of the public mails of 2002-2003 through the four agents, in this process."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ from examples.triage_corpus import CORPUS, triage
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_file(), reason="no corpus here: `make corpus` fetches it")
+@pytest.mark.usefixtures("corpus")  # fetches the whole of it
 async def test_real_mails_are_done_and_hardly_one_that_people_wanted_is_taken_for_spam() -> None:
     tally = await triage(CORPUS, every=5)
     assert tally.mails == 1210
