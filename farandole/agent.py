@@ -81,7 +81,9 @@ class Agent:
                 f"agent name {name!r} is taken: the runtime has a consumer group or topics of that name"
             )
         if concurrency < 1 or attempts < 1:
-            raise ConfigurationError(f"agent {name}: concurrency and attempts must be 1 or more")
+            raise ConfigurationError(
+                f"agent {name}: concurrency is {concurrency} and attempts {attempts}; expected 1 or more of each"
+            )
         self.name = name
         self.concurrency = concurrency
         self.timeout = seconds(timeout, f"agent {name}: timeout")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import types
 from collections.abc import Callable
 from datetime import date, datetime
@@ -59,6 +60,8 @@ def topic_of(event: type[Event], flow: str) -> str:
             f"event {event.__name__}: topic {topic!r} does not start with the flow's name; expected '{flow}.…' "
             "(the flow is set in [tool.farandole])"
         )
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", topic):
+        raise ConfigurationError(f"event {event.__name__}: topic {topic!r}; expected letters, digits, '.', '_' and '-'")
     return topic
 
 

@@ -64,7 +64,9 @@ class Children:
         )
         self._running[name] = child
         if self._sink and child.stdout:
-            reader = threading.Thread(target=_read, args=(name, child.stdout, self._sink), name=f"log-{name}", daemon=True)
+            reader = threading.Thread(
+                target=_read, args=(name, child.stdout, self._sink), name=f"log-{name}", daemon=True
+            )
             reader.start()
             self._readers.append(reader)
 

@@ -57,6 +57,11 @@ class Event(BaseModel):
         retention_days: float | None = None,
         **kwargs: Any,
     ) -> None:
+        unknown = [name for name in kwargs if name not in ConfigDict.__annotations__]
+        if unknown:
+            raise ConfigurationError(
+                f"event {cls.__qualname__}: unknown option {unknown[0]!r}; expected {', '.join(Declaration.__slots__)}"
+            )
         super().__init_subclass__(**kwargs)
         if not topic:
             raise ConfigurationError(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from farandole import kafka, postgres
@@ -61,13 +64,21 @@ class Handling:
                 return DeadLettered(poison.cause, _text(poison), attempt)
             except Stopped:
                 raise
-            except Exception as error:  # noqa: BLE001  a user's handler may raise anything; none of it may end the worker
+            except Exception as error:
                 if _is_outage(error):  # nobody's fault but the outage's: no attempt is counted
                     await self.sleep(outage.endure(error))
                     continue
                 first = first or error
-                log.warning("attempt_failed agent=%s attempt=%d: %s", self.wiring.agent.name, attempt, _text(error))
-                if attempt >= self.wiring.agent.attempts:
+                last = attempt >= self.wiring.agent.attempts
+                log.warning(
+                    "attempt_failed agent=%s job=%s attempt=%d: %s",
+                    self.wiring.agent.name,
+                    envelope.raw["trace_id"],
+                    attempt,
+                    _text(error),
+                    exc_info=error if last else None,
+                )
+                if last:
                     return DeadLettered("attempts", _text(first), attempt)
                 await self.sleep(self._backoff(attempt, error))
                 attempt, outage = attempt + 1, self.outage()
@@ -118,7 +129,7 @@ class Handling:
                 result = function(payload, BlockingContext(envelope, attempt, self.resource, log, self.answers))
             else:
                 result = function(payload)
-            if isinstance(result, Iterable) and not isinstance(result, Event):
+            if isinstance(result, Iterator):
                 result = tuple(result)  # a generator's body runs here, in the handler's thread and time
             if agent.inline and time.perf_counter() - started > INLINE_WARNING:
                 log.warning(
@@ -132,7 +143,7 @@ class Handling:
         if result is None:
             return ()
         events = (result,) if isinstance(result, Event) else result
-        if not isinstance(events, Iterable):
+        if not isinstance(events, Iterable) or isinstance(events, Mapping | str | bytes):
             raise Poison("wrong_output", f"the handler returned {type(result).__name__}; expected events or None")
         events = tuple(events)
         for event in events:
@@ -160,9 +171,21 @@ def _is_outage(error: Exception) -> bool:
     return isinstance(error, Unreachable) or postgres.is_away(error) or kafka.is_outage(error)
 
 
+def _place(error: BaseException) -> str:
+    """File and line of the innermost frame that is neither ours nor a library's; "" when there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not any(part in _FOREIGN for part in Path(frame.filename).parts)]
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
+
+
+#: Folders whose frames say nothing to who wrote the handler.
+_FOREIGN = {"site-packages", "dist-packages", "farandole", f"python{sys.version_info.major}.{sys.version_info.minor}"}
+
+
 def _text(error: BaseException) -> str:
     """For people, bounded: the type says what the words alone do not."""
+    place = _place(error)
     try:
-        return f"{type(error).__name__}: {error}"[:2000]
+        return f"{type(error).__name__}: {error}"[:1900] + (f" ({place})" if place else "")
     except Exception:  # noqa: BLE001  a user's exception may not even have a text
         return type(error).__name__

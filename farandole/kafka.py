@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +27,29 @@ from farandole.errors import Unreachable
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.kafka")
+
+#: Seconds. While a broker is away each client says so some twenty times a second; one line in this time tells as much.
+_SAME_LINE = 10.0
+
+
+class _Repeats(logging.Filter):
+    """Drops a client's line that differs from a recent one in its numbers alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        words, now = re.sub(r"\d+", "", record.getMessage()), time.monotonic()
+        if now - self._said.get(words, -_SAME_LINE) < _SAME_LINE:
+            return False
+        if len(self._said) > 1000:
+            self._said.clear()
+        self._said[words] = now
+        return True
+
+
+log.addFilter(_Repeats())
 
 Headers = list[tuple[str, bytes | None]]
 

@@ -141,7 +141,7 @@ def _text(message: Message, mail: Mail) -> str:
     for part in _leaves(message, mail):
         kind = _quietly(part.get_content_type, "text/plain")
         kind = "text/plain" if kind.startswith("multipart/") else kind  # one whose parts cannot be told apart
-        if kind not in ("text/plain", "text/html") or _quietly(part.is_attachment, False):  # type: ignore[attr-defined]  an EmailMessage's; the policy makes those
+        if kind not in ("text/plain", "text/html") or _quietly(part.is_attachment, False):  # type: ignore[attr-defined]  # an EmailMessage's; the policy makes those
             continue
         (html if kind == "text/html" else plain).append(_content(part, mail))
     text = "\n\n".join(part for part in plain if part.strip())

@@ -73,14 +73,17 @@ def require_project(start: Path | None = None) -> Project:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Run the Python file at `path` as a module of its own, with its project first on sys.path."""
+    """The module in the Python file at `path`, run once, with its project first on sys.path."""
     path = path.resolve()
     if not path.is_file():
         raise ConfigurationError(f"{path}: no such file")
     project = find_project(path.parent)
     if project:
         project.activate()
-    name = f"farandole_loaded_{path.stem}_{abs(hash(path)):x}"
+    name = _module_name(path, project)
+    loaded = sys.modules.get(name)
+    if loaded and Path(loaded.__file__ or "").resolve() == path:
+        return loaded
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ConfigurationError(f"{path}: not a Python file")
@@ -92,3 +95,13 @@ def load_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _module_name(path: Path, project: Project | None) -> str:
+    """`agents.classify` for a file of a project, as an import would name it: a class in it is then one class, whichever
+    way it was come by. Another name where an import could not find it."""
+    if project and path.is_relative_to(project.root):
+        parts = path.relative_to(project.root).with_suffix("").parts
+        if all(part.isidentifier() for part in parts):
+            return ".".join(parts)
+    return f"farandole_loaded_{path.stem}_{abs(hash(path)):x}"

@@ -31,7 +31,9 @@ Word = Annotated[str, AfterValidator(_word)]
 class Settings(BaseSettings):
     """Everything that can be set, with its default. The environment wins over [tool.farandole], that over defaults."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, allow_inf_nan=False, extra="forbid", populate_by_name=True
+    )
 
     kafka_bootstrap_servers: str | None = Field(None, validation_alias="KAFKA_BOOTSTRAP_SERVERS")
     database_url: SecretStr | None = Field(None, validation_alias="DATABASE_URL")
@@ -157,5 +159,5 @@ def _sentence(detail: Any) -> str:
     unknown, value = detail["type"] == "extra_forbidden", detail["input"]
     # A value that may hold a password is never repeated: a URL, or whatever a misspelt name was meant for.
     given = "" if unknown or "url" in name.lower() or "://" in str(value) else f" (given: {value!r})"
-    message = "unknown setting in [tool.farandole]" if unknown else detail["msg"]
+    message = "unknown setting in [tool.farandole]" if unknown else detail["msg"].removeprefix("Value error, ")
     return f"{variable}: {message}{given}"

@@ -68,7 +68,7 @@ for panel, commands in {
     CHECK: (doctor.doctor, graph.graph, config.config, contract.topics, contract.migrate),
 }.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)  # type: ignore[type-var]  a join of many signatures
+        app.command(rich_help_panel=panel)(command)  # type: ignore[type-var]  # a join of many signatures
 app.add_typer(contract.schemas, name="schemas", rich_help_panel=CHECK)
 app.add_typer(contract.projections, name="projections", rich_help_panel=CHECK)
 

@@ -154,6 +154,7 @@ async def _acknowledged(client: Client, checked: Iterator[Submission], live: boo
     async for rows in handfuls(checked):
         async for trace_id in client.submit_many(rows):
             yield trace_id
+        sys.stdout.flush()  # who writes to a pipe line by line reads the answers line by line
 
 
 async def _wait(

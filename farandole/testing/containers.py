@@ -57,7 +57,7 @@ def containers() -> Iterator[Endpoints]:
 def _require_docker() -> tuple[type[DockerContainer], type[PostgresContainer]]:
     """The classes of testcontainers, once an engine has answered."""
     try:
-        import docker  # type: ignore[import-untyped]  it has no types
+        import docker  # type: ignore[import-untyped]  # it has no types
         from testcontainers.core.container import DockerContainer
         from testcontainers.postgres import PostgresContainer
     except ImportError as error:

@@ -87,8 +87,12 @@ class Settlement:
         for output in outputs:
             _produce(producer, output)
         ends = [TopicPartition(held.topic, held.partition, end) for held, end in plan.ends.items()]
-        self._bounded("offsets", lambda: producer.send_offsets_to_transaction(ends, plan.metadata, _CALL))
-        self._bounded("commit", lambda: producer.commit_transaction(_CALL))
+
+        def end() -> None:
+            producer.send_offsets_to_transaction(ends, plan.metadata, _CALL / 2)
+            producer.commit_transaction(_CALL / 2)
+
+        self._bounded("commit", end)
 
     def _bounded(self, what: str, call: Callable[[], object]) -> None:
         """One call that may end a transaction. Where it does not answer the producer is given up, not asked again: taking

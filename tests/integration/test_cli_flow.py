@@ -137,6 +137,27 @@ def test_an_invalid_row_ends_the_submission_with_what_was_sent(shell: Shell) -> 
     assert "line 2" in skipping.stderr
 
 
+def test_a_row_of_an_open_pipe_is_submitted_while_the_pipe_stays_open(shell: Shell) -> None:
+    command = [sys.executable, "-m", "farandole", "submit", "-", "--key", "number", "--json"]
+    given, lines = subprocess.PIPE, [f'{{"number": "{name}", "amount": 1}}\n'.encode() for name in "ab"]
+    with subprocess.Popen(command, cwd=shell.root, env=shell.environment, stdin=given, stdout=given) as process:
+        assert process.stdin
+        process.stdin.write(lines[0])
+        process.stdin.flush()
+        assert process.stdout
+        assert b"trace_id" in process.stdout.readline(), "the first is on the broker before the second is written"
+        out, _ = process.communicate(lines[1])
+    assert (process.returncode, out.count(b"trace_id")) == (0, 1)
+
+
+def test_the_projector_needs_no_project(shell: Shell) -> None:
+    (shell.root / "pyproject.toml").unlink()
+    with shell.started("projector") as (process, log):
+        eventually(lambda: "projections=job_state" in log.read_text(), "it folds what comes with the package")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
 def test_several_processes_drain_together_on_a_signal(shell: Shell) -> None:
     with shell.started("run", "agents/price.py", "--processes", "2") as (process, log):
         eventually(lambda: log.read_text().count("ready agent=price") == 2, "both are ready")

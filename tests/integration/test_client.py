@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from farandole.errors import ConfigurationError, FarandoleError, Unreachable
 from farandole.project import Project, require_project
 from farandole.records import decode, fingerprints, writer_of
 from farandole.schema_log import SchemaLog
-from farandole.sender import Chunk
+from farandole.sender import MAX_EVENT_BYTES, Chunk
 from farandole.settings import Settings
 from farandole.testing import running_flow
 from tests.eventually import eventually
@@ -127,10 +128,39 @@ async def test_an_error_among_the_rows_comes_after_what_was_before_it(farandole_
     assert len(await asyncio.to_thread(records, farandole_settings, "jobs.asked", sent)) == sent
 
 
+@pytest.mark.parametrize("size", [MAX_EVENT_BYTES + 1, 1_500_000])
+async def test_an_event_that_is_too_large_is_named_and_does_not_take_others_with_it(
+    farandole_settings: Settings, size: int
+) -> None:
+    """Over the producer's limit, and over the topic's: there the chunk it is in fails."""
+    noise = random.Random(1).randbytes(size).hex()[:size]  # does not compress below the topic's limit
+    rows = [Submission(Asked(text=text)) for text in [*["small"] * 500, noise]]
+    sent: list[UUID] = []
+    async with Client(farandole_settings) as client:
+        with pytest.raises(
+            FarandoleError, match=r"too large(: [\d,]+ bytes, at most 2,\d+,\d+|; its limit is the topic's)"
+        ):
+            async for trace_id in client.submit_many(rows):
+                sent.append(trace_id)  # noqa: PERF401  a comprehension would lose those before the error
+    assert len(sent) == 500
+
+
+async def test_a_full_queue_makes_submitting_slower_not_wrong(
+    farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = kafka.producer
+    small: dict[str, Any] = {"queue.buffering.max.messages": 10}
+    monkeypatch.setattr(kafka, "producer", lambda settings, *_, **extra: make(settings, None, **extra, **small))
+    async with Client(farandole_settings) as client:
+        sent = [one async for one in client.submit_many(Submission(Asked(text="x")) for _ in range(100))]
+    assert len(set(sent)) == 100
+
+
 async def test_the_event_loop_runs_on_while_acknowledgements_are_awaited(
     farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, gate, opened = threading.Event(), threading.Event(), []
+    held, gate = threading.Event(), threading.Event()
+    opened: list[bool] = []
     answer = Chunk.answer
 
     def late(chunk: Chunk, error: Any, message: Any) -> None:

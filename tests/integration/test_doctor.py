@@ -13,7 +13,18 @@ from farandole.settings import Settings
 from farandole.testing.flow import environment
 from tests.unit.projects import project
 
-CHECKS = ["project", "settings", "agents", "schemas", "broker", "topics", "database", "migrations", "projections", "parked"]
+CHECKS = [
+    "project",
+    "settings",
+    "agents",
+    "schemas",
+    "broker",
+    "topics",
+    "database",
+    "migrations",
+    "projections",
+    "parked",
+]
 #: What the last check counts, once there is something to count in.
 TROUBLES = ["parked", "gaps", "conflicts", "blocked"]
 AGENTS = {"price": ("Placed", "Priced"), "bill": ("Priced", "Billed")}

@@ -66,7 +66,9 @@ def test_views_that_went_with_a_changed_table_come_back(project: Project, farand
     other.mkdir()
     (other / "tables.sql").write_text(TABLES.replace("seen", "whole"))
     (other / "fold.sql").write_text(FOLD.replace("seen", "whole"))
-    (other / "views.sql").write_text("CREATE VIEW both_of_them AS SELECT stage, s.n FROM seen s JOIN whole USING (stage);")
+    (other / "views.sql").write_text(
+        "CREATE VIEW both_of_them AS SELECT stage, s.n FROM seen s JOIN whole USING (stage);"
+    )
     migrate.migrate(farandole_settings)
     projections.install(farandole_settings, projections.discover(project))
     (project.projections / "seen" / "fold.sql").write_text(FOLD.replace("count(*)", "2 * count(*)"))

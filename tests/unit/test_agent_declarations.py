@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
-from farandole import Agent, BlockingContext, Context, Event, load_agent
+from farandole import Agent, BlockingContext, Context, Emitted, Event, load_agent
 from farandole.agent import seconds
+from farandole.avro import topic_of
 from farandole.errors import ConfigurationError
+from farandole.testing import deliver
 
 
 class Asked(Event, topic="jobs.asked", stage="asked"):
@@ -188,3 +192,38 @@ def test_the_handler_stays_the_users_function_and_a_strict_checker_sees_a_wrong_
         check=False,
     )
     assert 'Incompatible return value type (got "A", expected "B")' in checked.stdout, checked.stdout + checked.stderr
+
+
+async def test_a_class_of_an_agents_file_is_one_class_whether_loaded_or_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.farandole]\nflow = 'jobs'\n")
+    (tmp_path / "stages").mkdir()
+    (tmp_path / "stages" / "score.py").write_text(
+        "from pydantic import BaseModel\nfrom farandole import Agent, Context, Event\n"
+        "class Asked(Event, topic='jobs.asked', stage='asked'):\n    text: str\n"
+        "class Scored(Event, topic='jobs.scored', stage='scored'):\n    score: float\n"
+        "class Guess(BaseModel):\n    score: float\n"
+        "agent = Agent('score')\n"
+        "@agent.handle\nasync def score(event: Asked, ctx: Context) -> Scored:\n"
+        "    guess = await ctx.ask(Guess, otherwise=lambda: Guess(score=0.5))\n    return Scored(score=guess.score)\n"
+    )
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    loaded = load_agent(tmp_path / "stages" / "score.py")
+    module = importlib.import_module("stages.score")
+    assert loaded is module.agent
+    outcome = await deliver(loaded, module.Asked(text="x"), answers={module.Guess: module.Guess(score=1)})
+    assert outcome == Emitted([module.Scored(score=1)])
+
+
+def test_an_unknown_class_argument_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"unknown option 'topik'; expected topic, stage"):
+        types.new_class("Typo", (Event,), {"topik": "jobs.typo"})
+
+
+def test_a_topic_that_kafka_would_refuse_is_refused_at_start() -> None:
+    class Odd(Event, topic="jobs.sco red/é", stage="odd"):
+        text: str
+
+    with pytest.raises(ConfigurationError, match=r"topic 'jobs\.sco red/é'; expected letters"):
+        topic_of(Odd, "jobs")

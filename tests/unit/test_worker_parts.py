@@ -198,7 +198,8 @@ def outputs(agent_name: str = "answer") -> Outputs:
     agent = Agent(agent_name)
 
     @agent.handle
-    def answer(event: Asked) -> Answered: ...
+    def answer(event: Asked) -> Answered:
+        return Answered(text=event.text)
 
     return Outputs(settings(), agent.wiring("jobs"))
 
