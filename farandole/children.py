@@ -15,10 +15,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from farandole.errors import ExitCode
+from farandole.errors import ExitCode, FarandoleError
 
 #: Seconds. A child that drains longer than this after SIGTERM is killed; its own grace period ends earlier.
 STOP_WITHIN = 40.0
+#: What `farandole run` itself ends with, having said why; any other code is of an accident.
+REASONED = (
+    ExitCode.USAGE,
+    ExitCode.CONFIGURATION,
+    ExitCode.NOT_FOUND,
+    ExitCode.UNREACHABLE,
+    ExitCode.TIMEOUT,
+    ExitCode.STOPPED,
+)
 
 Sink = Callable[[str, str], None]
 
@@ -114,22 +123,37 @@ def _read(name: str, output: IO[bytes], sink: Sink) -> None:
 
 
 def run_several(arguments: Sequence[str], processes: int) -> int:
-    """Run the same command in several processes until a signal, or until one of them stops; returns the exit code."""
+    """Run the same command in several processes until a signal, or until one of them stops; returns the exit code.
+
+    Raises FarandoleError naming the first process that ended by itself, once the others have drained.
+    """
+    fault: FarandoleError | None = None
+    asked = 0
     with Children() as children, received() as signals:
         for number in range(1, processes + 1):
             children.start(f"{number}", arguments)
-        code, draining = int(ExitCode.OK), False
         while children.pids:
             with contextlib.suppress(queue.Empty):
                 signals.get(timeout=0.1)
                 children.signal()
-                draining = True
-            for status in children.ended().values():
-                code = code or (abs(status) if status else 0 if draining else int(ExitCode.STOPPED))
-                if not draining:
+                asked += 1
+            for name, status in children.ended().items():
+                found = _fault(name, status, asked)
+                if found and not fault and not asked:
                     children.signal()
-                    draining = True
-        return code
+                fault = fault or found
+    if fault:
+        raise fault
+    return int(ExitCode.INTERRUPTED if asked > 1 else ExitCode.OK)
+
+
+def _fault(name: str, status: int, asked: int) -> FarandoleError | None:
+    """What to say of a process that ended, unless it ended as it was `asked` to (by so many signals)."""
+    if asked and status in (0, -signal.SIGTERM, ExitCode.INTERRUPTED):
+        return None
+    code = ExitCode(status) if status in REASONED else ExitCode.STOPPED
+    how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with code {status}"
+    return FarandoleError(f"process {name} {how}; so all of them stop", code)
 
 
 @contextlib.contextmanager

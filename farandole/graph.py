@@ -10,7 +10,7 @@ from typing import Any
 
 from farandole.agent import Agent
 from farandole.avro import topic_of
-from farandole.event import Event
+from farandole.event import Event, JobFailed
 from farandole.flow import RUNTIME_EVENTS
 
 
@@ -23,6 +23,12 @@ class Node:
     topic: str
     reads: tuple[str, ...]
     emits: tuple[str, ...]
+    reasons: tuple[str, ...] = ()  #: for which it may end a job by `Fail`
+
+    @property
+    def leads_to(self) -> tuple[str, ...]:
+        """What it emits, and JobFailed where it declares reasons."""
+        return (*self.emits, *((JobFailed.__name__,) if self.reasons else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class Graph:
         """For JSON."""
         agents = [
             {"agent": node.name, "file": node.file, "topic": node.topic, "reads": node.reads, "emits": node.emits}
+            | ({"fails": node.reasons} if node.reasons else {})
             for node in self.nodes
         ]
         return {"agents": agents, "topics": self.topics, "ingest": self.ingest, "problems": self.problems}
@@ -57,7 +64,7 @@ def build(agents: Mapping[Path, Agent], events: Iterable[type[Event]], flow: str
         reads, emits = (
             tuple(event.__name__ for event in kinds) for kinds in (wiring.handler.reads, wiring.handler.emits)
         )
-        nodes.append(Node(agent.name, str(path), wiring.topic, reads, emits))
+        nodes.append(Node(agent.name, str(path), wiring.topic, reads, emits, tuple(map(str, agent.reasons or ()))))
     places: dict[str, set[str]] = {}
     for event in known:
         places.setdefault(event.__name__, set()).add(topic_of(event, flow))
@@ -69,14 +76,14 @@ def build(agents: Mapping[Path, Agent], events: Iterable[type[Event]], flow: str
 def mermaid(graph: Graph) -> str:
     """The graph in Mermaid's flowchart notation, as Markdown viewers draw it."""
     lines = ["flowchart LR"]
-    used = {graph.topics[name] for node in graph.nodes for name in node.emits} | {node.topic for node in graph.nodes}
+    used = {graph.topics[name] for node in graph.nodes for name in node.leads_to} | {node.topic for node in graph.nodes}
     used |= {graph.topics[name] for name in graph.ingest}
     lines += [f'  {_id("t", topic)}[/"{topic}"/]' for topic in sorted(used)]
     lines += [f'  {_id("a", node.name)}(["{node.name}"])' for node in graph.nodes]
     lines += [f"  users((users)) -- {name} --> {_id('t', graph.topics[name])}" for name in graph.ingest]
     for node in graph.nodes:
         lines.append(f"  {_id('t', node.topic)} -- {' / '.join(node.reads)} --> {_id('a', node.name)}")
-        lines += [f"  {_id('a', node.name)} -- {name} --> {_id('t', graph.topics[name])}" for name in node.emits]
+        lines += [f"  {_id('a', node.name)} -- {name} --> {_id('t', graph.topics[name])}" for name in node.leads_to]
     return "\n".join(lines)
 
 

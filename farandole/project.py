@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from farandole.errors import ConfigurationError
+from farandole.errors import ConfigurationError, ExitCode, FarandoleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,9 @@ def load_file(path: Path) -> ModuleType:
     """The module in the Python file at `path`, run once, with its project first on sys.path."""
     path = path.resolve()
     if not path.is_file():
-        raise ConfigurationError(f"{path}: no such file")
+        if path.is_dir():
+            raise FarandoleError(f"{path} is a folder; expected agent files, such as {path.name}/*.py", ExitCode.USAGE)
+        raise FarandoleError(f"{path}: no such file", ExitCode.NOT_FOUND)
     project = find_project(path.parent)
     if project:
         project.activate()

@@ -35,9 +35,15 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, frozen=True, allow_inf_nan=False, extra="forbid", populate_by_name=True
     )
 
-    kafka_bootstrap_servers: str | None = Field(None, validation_alias="KAFKA_BOOTSTRAP_SERVERS")
-    database_url: SecretStr | None = Field(None, validation_alias="DATABASE_URL")
-    schema_registry_url: str | None = Field(None, validation_alias="SCHEMA_REGISTRY_URL")
+    kafka_bootstrap_servers: str | None = Field(
+        None, validation_alias="KAFKA_BOOTSTRAP_SERVERS", description="host:port of one or more brokers"
+    )
+    database_url: SecretStr | None = Field(
+        None, validation_alias="DATABASE_URL", description="postgresql://user:password@host:port/database"
+    )
+    schema_registry_url: str | None = Field(
+        None, validation_alias="SCHEMA_REGISTRY_URL", description="refused: schemas are kept in a topic of its own"
+    )
     namespace: Word = Field("", description="prefixes topics, groups, transactional ids and the Postgres schema")
     flow: Word = Field("jobs", min_length=1, description="first part of the names of all event topics")
 

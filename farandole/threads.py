@@ -42,25 +42,41 @@ def in_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
     return future
 
 
-def within(seconds: float, call: Callable[[], object], name: str) -> None:
-    """Run `call` in a thread of its own and raise what it raises; TimeoutError when it has not ended in time.
+class Caller:
+    """A thread for calls into a library that do not keep their own timeout; a new one after each call that hung.
 
-    For calls into a library that do not keep their own timeout. One that hangs stays behind, with all it holds.
+    One call at a time. A call that hangs stays behind, with all it holds.
     """
-    ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def run() -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._calls: SimpleQueue[Callable[[], None]] | None = None
+
+    def within(self, seconds: float, call: Callable[[], object]) -> None:
+        """Run `call` and raise what it raises; TimeoutError when it has not ended in time."""
+        ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+        def run() -> None:
+            try:
+                call()
+            except BaseException as error:  # noqa: BLE001  raised below, where it is waited for
+                ended.put(error)
+            else:
+                ended.put(None)
+
+        if self._calls is None:
+            self._calls = SimpleQueue()
+            threading.Thread(target=_serve, args=(self._calls,), name=self._name, daemon=True).start()
+        self._calls.put(run)
         try:
-            call()
-        except BaseException as error:  # noqa: BLE001  raised below, where it is waited for
-            ended.put(error)
-        else:
-            ended.put(None)
+            failure = ended.get(timeout=seconds)
+        except Empty:
+            self._calls = None
+            raise TimeoutError(f"{self._name}: a call did not end within {seconds:g} s") from None
+        if failure is not None:
+            raise failure
 
-    threading.Thread(target=run, name=name, daemon=True).start()
-    try:
-        failure = ended.get(timeout=seconds)
-    except Empty:
-        raise TimeoutError(f"{name} did not end within {seconds:g} s") from None
-    if failure is not None:
-        raise failure
+
+def _serve(calls: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        calls.get()()

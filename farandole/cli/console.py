@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import IO, Any
 
 from rich.console import Console
@@ -66,8 +66,20 @@ def show_json(value: Any) -> None:
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """JSON that is safe to look at: what a terminal would obey is escaped; times, ids and the like are strings."""
-    return clean_json(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
+    """JSON that is safe to look at: what a terminal would obey is escaped; ids and the like are strings.
+
+    >>> from datetime import UTC
+    >>> as_json([datetime(2026, 3, 9, 10, 0, tzinfo=UTC), timedelta(minutes=1.5)])
+    '["2026-03-09T10:00:00+00:00", 90.0]'
+    """
+    return clean_json(json.dumps(value, indent=indent, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: object) -> str | float:
+    """What JSON has no word for: a time as ISO 8601, a span in seconds."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def duration(seconds: float | timedelta | None) -> str:

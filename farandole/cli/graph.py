@@ -70,7 +70,7 @@ def _agent(graph: Graph, tree: Tree, name: str, seen: set[str]) -> None:
         return
     seen.add(name)
     branch = tree.add(_label((name, "bold green"), (node.file, "dim")))
-    for event in node.emits:
+    for event in node.leads_to:
         _grow(graph, branch, event, seen)
 
 

@@ -27,7 +27,7 @@ def jobs_table(jobs: Sequence[Job], total: Sequence[Job] | None = None) -> Rende
     if not jobs:
         return cell("no jobs", "dim")
     now = datetime.now(UTC)
-    view = table("job", "stage", "status", "age", "idle", "events", "attempts", "tenant")
+    view = table("job", "stage", "status", "age", "idle", "events", "retries", "tenant")
     for column in view.columns[3:7]:
         column.justify = "right"
     view.columns[0].no_wrap = True
@@ -39,7 +39,7 @@ def jobs_table(jobs: Sequence[Job], total: Sequence[Job] | None = None) -> Rende
             cell(duration(now - job.created_at)),
             cell(duration(now - job.updated_at)),
             cell(job.events),
-            cell(job.attempts),
+            cell(retries(job)),
             cell(job.tenant),
         )
     more = len(total or jobs) - len(jobs)
@@ -51,6 +51,11 @@ def counts(jobs: Sequence[Job]) -> Text:
     found = Counter(job.status for job in jobs)
     parts = [Text(f"{number} {name}", style=STATUS_STYLES.get(name, "")) for name, number in found.most_common()]
     return Text(" · ").join(parts)
+
+
+def retries(job: Job) -> int:
+    """How often a handler had to be run again; `attempts` counts the first runs as well, one an event."""
+    return max(0, job.attempts - job.events)
 
 
 def status(job: Job) -> Text:
@@ -71,7 +76,7 @@ def job_panel(job: Job, stages: Sequence[str | None]) -> RenderableType:
         ("tenant", cell(job.tenant)),
         ("created", cell(at(job.created_at))),
         ("updated", cell(at(job.updated_at))),
-        ("events", cell(f"{job.events}, {job.attempts} attempts, {job.dead_letters} dead letters, run {job.run}")),
+        ("events", cell(f"{job.events}, {retries(job)} retries, {job.dead_letters} dead letters, run {job.run}")),
     ):
         head.add_row(Text(name, "dim"), value)
     if job.conflicts:

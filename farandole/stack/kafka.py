@@ -56,13 +56,16 @@ class Kafka(Service):
         return f"{ports.LOOPBACK}:{self.port}"
 
     @cached_property
-    def node(self) -> Node:
-        """What is run; the first start on a machine downloads the jars here."""
-        found = self.book.load()
+    def program(self) -> tuple[java.Java, list[Path]]:
+        """A Java and Kafka's jars; the first start on a machine downloads them here."""
         runtime = java.find()
         with faults.watching_the_disk(self.cache):
-            classpath = jars.fetch(self.cache, self.repository, self.say)
-        return Node(runtime, classpath, self.mark, self.data, self.port, found.controller_port or 0)
+            return runtime, jars.fetch(self.cache, self.repository, self.say)
+
+    @property
+    def node(self) -> Node:
+        """What is run, on the ports of now."""
+        return Node(*self.program, self.mark, self.data, self.port, self.book.load().controller_port or 0)
 
     def prepare(self) -> None:
         marker = self.folder / VERSION_FILE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import sys
+import time
 
 from farandole.errors import ExitCode, FarandoleError
 from farandole.stack import process
@@ -13,6 +14,8 @@ LOOPBACK = "127.0.0.1"
 #: Below the range systems take outgoing ports from (Linux from 32768, macOS from 49152): a port that is kept across
 #: restarts must not be taken by some program's connection in between.
 RANGE = range(20_000, 30_000)
+#: Seconds for the ports of a process that has ended. The last threads of a Java hold them a moment longer than it lives.
+FREE_PATIENCE = 10.0
 
 
 def choose(taken: set[int]) -> int:
@@ -33,6 +36,13 @@ def free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def await_free(wanted: set[int]) -> None:
+    """Wait until nobody listens on the ports any more, for `FREE_PATIENCE` at most."""
+    deadline = time.monotonic() + FREE_PATIENCE
+    while not all(map(free, wanted)) and time.monotonic() < deadline:
+        time.sleep(process.POLL)
 
 
 def require(port: int, service: str, option: str) -> None:

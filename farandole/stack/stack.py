@@ -16,7 +16,7 @@ from farandole.stack import faults, interrupts, places, ports, process, state, s
 from farandole.stack.kafka import Kafka
 from farandole.stack.postgres import Postgres
 from farandole.stack.service import Service
-from farandole.stack.state import Book, Owner, ServiceState
+from farandole.stack.state import Book, Owner, ServiceState, State
 from farandole.stack.status import Condition, Endpoints, ServiceStatus, Status
 
 
@@ -53,18 +53,24 @@ class Stack:
     ) -> Endpoints:
         """Start what does not run and return once both services answer; safe to call at any time, by several at once.
 
-        A port that is given is used and kept. With `owner_pid` the stack stops when that process dies, whatever kills
-        it (and its data goes then with `wipe_with_owner`), if it did not run before; without, a stack that has an owner
-        loses it and stays.
+        A port that is given is used, and kept once both services came up; a service that runs on another is restarted.
+        With `owner_pid` the stack stops when that process dies, whatever kills it (and its data goes then with
+        `wipe_with_owner`), if it did not run before; without, a stack that has an owner loses it and stays.
         Raises FarandoleError, and KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP; whatever it raises, nothing this
         call started is left running.
         """
+        asked = {self.kafka.name: kafka_port, self.postgres.name: postgres_port}
         with interrupts.raised(), self._changing():
             self._clear_leftovers()
-            asleep = [one for one in self.services if not self._serves(one, kafka_port, postgres_port)]
+            before = self.book.load()
+            asleep = [one for one in self.services if not self._serves(one, asked[one.name])]
+            if asleep:
+                self._require(asleep, asked)
             try:
                 if asleep:
-                    self._plan(kafka_port, postgres_port)
+                    for service in asleep:
+                        self._make_way(service, asked[service.name])
+                    self._plan(asleep, asked)
                     self._start(asleep)
                 if owner_pid is None or len(asleep) == len(self.services):
                     self._hand_over(owner_pid, wipe_with_owner)
@@ -72,14 +78,18 @@ class Stack:
             except BaseException:
                 with interrupts.ignored():
                     self._stop(asleep)
+                    self._restore_ports(before)
                 raise
             return self.endpoints
 
     def down(self, *, wipe: bool = False) -> None:
-        """Stop both services; with `wipe` remove their data, ports and logs too. Nothing happens when they are down."""
+        """Stop both services; with `wipe` remove their data, ports and logs too. Nothing happens when they are down.
+
+        Once it is at work no Ctrl-C ends it half way: it takes a second, and `STOP_PATIENCE` for each at most.
+        """
         if not self.data.exists():
             return
-        with self._changing():
+        with self._changing(), interrupts.ignored():
             self._stop(list(self.services))
             watchdog.dismiss(self.data)
             with self.book.edit(stopping=True) as found:
@@ -131,32 +141,66 @@ class Stack:
             self.say("an earlier start was cut short; cleaning up")
             self._stop(list(self.services))
 
-    def _serves(self, service: Service, kafka_port: int | None, postgres_port: int | None) -> bool:
-        asked = {"kafka": kafka_port, "postgres": postgres_port}[service.name]
+    def _serves(self, service: Service, asked: int | None) -> bool:
         return service.running() is not None and asked in (None, service.port) and service.answers()
 
-    def _plan(self, kafka_port: int | None, postgres_port: int | None) -> None:
-        """Choose what is not chosen yet, and keep it."""
+    def _require(self, asleep: list[Service], asked: dict[str, int | None]) -> None:
+        """Raise for what would keep a service from starting, while everything is still as it was."""
+        faults.require_extras()
+        faults.require_space(self.data)
+        for service in asleep:
+            known: ServiceState | None = getattr(self.book.load(), service.name)
+            own = known.port if known else None
+            port = asked[service.name] or own
+            if port and not (port == own and service.running()):
+                ports.require(port, service.label, service.option)
+
+    def _make_way(self, service: Service, asked: int | None) -> None:
+        """End what still runs of a service, and wait for its ports."""
+        if not process.find(service.mark):
+            return
+        (self.data / ENDPOINTS_FILE).unlink(missing_ok=True)
+        found = self.book.load()
+        known: ServiceState | None = getattr(found, service.name)
+        if known and asked not in (None, known.port):
+            self.say(f"{service.label} runs on port {known.port}; it is restarted on port {asked}")
+            service.stop()
+        else:
+            process.kill(service.mark)  # it lives and does not answer
+        held = {known.port if known else None, found.controller_port if service is self.kafka else None}
+        ports.await_free({port for port in held if port})
+
+    def _plan(self, asleep: list[Service], asked: dict[str, int | None]) -> None:
+        """Choose the ports that are not chosen yet."""
         (self.data / ".gitignore").write_text("*\n", encoding="utf-8")
         with self.book.edit() as found:
             found.starting = True
             taken = found.ports
-            for service, asked in ((self.kafka, kafka_port), (self.postgres, postgres_port)):
+            serving: set[int] = set()
+            for service in self.services:
                 known: ServiceState | None = getattr(found, service.name)
-                port = asked or (known.port if known else ports.choose(taken))
+                port = asked[service.name] or (known.port if known else ports.choose(taken))
                 running = (known.pid, known.started) if known else ()
                 setattr(found, service.name, ServiceState(port, service.version, *running))
                 taken.add(port)
-            found.controller_port = found.controller_port or ports.choose(taken)
+                serving.add(port)
+            if self.kafka in asleep:  # nobody but Kafka itself knows its controller's port, so any will do
+                kept = found.controller_port
+                usable = kept is not None and kept not in serving and ports.free(kept)
+                found.controller_port = kept if usable else ports.choose(taken)
+
+    def _restore_ports(self, before: State) -> None:
+        """Forget the ports of a start that failed: the next one uses those that were kept before."""
+        with self.book.edit(stopping=True) as found:
+            for service in self.services:
+                now: ServiceState | None = getattr(found, service.name)
+                known: ServiceState | None = getattr(before, service.name)
+                if now and known:
+                    now.port = known.port
+                elif now:
+                    setattr(found, service.name, None)
 
     def _start(self, asleep: list[Service]) -> None:
-        faults.require_extras()
-        faults.require_space(self.data)
-        for service in asleep:
-            process.kill(service.mark)  # one that lives and does not answer
-            ports.require(service.port, service.label, service.option)
-        if self.kafka in asleep:
-            ports.require(self.book.load().controller_port or 0, "Kafka's controller", "--wipe")
         for service in asleep:
             service.prepare()
         for service in asleep:

@@ -12,7 +12,7 @@ from farandole.errors import Stopped
 from farandole.kafka import KafkaError, KafkaException, TopicPartition
 from farandole.outage import Outage
 from farandole.settings import Settings
-from farandole.threads import within
+from farandole.threads import Caller
 from farandole.worker.batch import Batch, Plan
 from farandole.worker.membership import Membership
 from farandole.worker.outputs import Output, Outputs
@@ -47,6 +47,7 @@ class Settlement:
         self._outputs = outputs
         self._transactional_id = f"{group}.{slot}"
         self._producer: kafka.Producer | None = None
+        self._caller = Caller(f"commit-{self._transactional_id}")
 
     def open(self) -> kafka.Producer:
         """Take over the transactional id: ends what a killed predecessor left open, and fences one that still lives."""
@@ -92,9 +93,9 @@ class Settlement:
             producer.send_offsets_to_transaction(ends, plan.metadata, _CALL / 2)
             producer.commit_transaction(_CALL / 2)
 
-        self._bounded("commit", end)
+        self._bounded(end)
 
-    def _bounded(self, what: str, call: Callable[[], object]) -> None:
+    def _bounded(self, call: Callable[[], object]) -> None:
         """One call that may end a transaction. Where it does not answer the producer is given up, not asked again: taking
         its id over settles the transaction, and the group's positions tell how.
 
@@ -102,7 +103,7 @@ class Settlement:
         and its timeout, and hangs for ever (librdkafka issues 5456 and 5511).
         """
         try:
-            within(_CALL + 1, call, f"{what}-{self._transactional_id}")
+            self._caller.within(_CALL + 1, call)
         except TimeoutError as hung:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(hung))) from hung
 
@@ -115,7 +116,7 @@ class Settlement:
         producer = self._producer
         if producer and error.txn_requires_abort():
             try:
-                self._bounded("abort", lambda: producer.abort_transaction(_CALL))
+                self._bounded(lambda: producer.abort_transaction(_CALL))
             except KafkaException as worse:
                 # The broker gave it up by itself (fatal, "fenced"), or the producer has lost its coordinator for good
                 # (librdkafka, after a restart of the broker): a new producer ends the transaction all the same.

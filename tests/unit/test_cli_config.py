@@ -48,6 +48,10 @@ def test_each_setting_shows_its_value_and_its_origin(
     assert (shown[variable]["value"], shown[variable]["origin"]) == (value, origin)
 
 
+def test_every_setting_has_a_meaning(shown: dict[str, dict[str, str]]) -> None:
+    assert [row for row in shown.values() if not row["meaning"]] == []
+
+
 @pytest.mark.parametrize(
     "secret",
     [

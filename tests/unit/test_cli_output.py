@@ -105,6 +105,13 @@ def test_durations_are_short() -> None:
     ]
 
 
+def test_a_job_that_went_through_shows_no_retry() -> None:
+    shown = drawn(jobs_table([job(tenant=None, stage="done", events=5, attempts=5)])).splitlines()
+    assert shown[0].split() == ["job", "stage", "status", "age", "idle", "events", "retries", "tenant"]
+    assert shown[1].split()[-3:] == ["5", "0", "-"]
+    assert "5, 2 retries, 0 dead letters" in drawn(job_panel(job(events=5, attempts=7), []))
+
+
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     command = f"{sys.executable} -m farandole config --json | true; echo ${{PIPESTATUS[0]}}"
     ended = subprocess.run(

@@ -68,6 +68,17 @@ def test_mermaid_names_every_agent_and_topic_once_as_a_node(tmp_path: Path) -> N
     assert "  a_price -- Priced --> t_orders_priced" in lines
 
 
+def test_an_agent_that_declares_reasons_leads_to_the_end_of_the_job(tmp_path: Path) -> None:
+    found = project(tmp_path, agents=GOOD)
+    bill = tmp_path / "agents" / "bill.py"
+    declared = "from enum import StrEnum\nclass Why(StrEnum):\n    POOR = 'poor'\nagent = Agent('bill', reasons=Why)"
+    bill.write_text(bill.read_text().replace("agent = Agent('bill')", declared))
+    made = build(load_agents(agent_files(found)), event_classes(found), "orders")
+    assert made.problems == ()
+    assert "  a_bill -- JobFailed --> t_orders_failed" in mermaid(made).splitlines()
+    assert {node["agent"]: node.get("fails") for node in made.as_dict()["agents"]} == {"bill": ("poor",), "price": None}
+
+
 def test_the_command_draws_the_chain_and_fails_on_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project(tmp_path, agents=GOOD)
     monkeypatch.chdir(tmp_path)

@@ -92,6 +92,7 @@ def test_a_port_somebody_listens_on_is_not_free() -> None:
         with pytest.raises(FarandoleError, match=f"port {port}") as caught:
             ports.require(port, "Kafka", "--kafka-port")
     assert caught.value.exit_code is ExitCode.PORT_TAKEN
+    ports.await_free({port})
     assert ports.choose(set()) in ports.RANGE
 
 

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from farandole.stack.status import Condition
 from tests.eventually import eventually
 from tests.integration.stack.checkouts import Checkout, NewCheckout
 
@@ -49,6 +50,22 @@ def test_a_signal_during_up_leaves_no_process(checkout: Checkout, number: signal
     assert command.returncode == 130
     assert checkout.processes() == []
     assert not (checkout.stack.data / "endpoints.json").exists()
+
+
+def test_a_ctrl_c_does_not_end_a_down_half_way(checkout: Checkout) -> None:
+    # Given a `down` that is at work
+    checkout.stack.up()
+    command = checkout.start("down")
+    eventually(lambda: not (checkout.stack.data / "endpoints.json").exists(), "a down at work")
+
+    # When Ctrl-C is pressed
+    os.killpg(command.pid, signal.SIGINT)
+    command.communicate(timeout=60)
+
+    # Then it ends its work
+    assert command.returncode == 0
+    assert checkout.processes() == []
+    assert [one.state for one in checkout.stack.status().services] == [Condition.STOPPED, Condition.STOPPED]
 
 
 @pytest.mark.parametrize("next_command", ["down", "up"])

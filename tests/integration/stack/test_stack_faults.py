@@ -59,6 +59,50 @@ def test_a_port_that_was_asked_for_is_kept(checkout: Checkout) -> None:
     assert [service.port for service in checkout.stack.status().services] == [kafka, postgres]
 
 
+def test_a_port_that_was_refused_is_not_kept_and_what_runs_goes_on(checkout: Checkout) -> None:
+    # Given a stack that is up
+    before = checkout.stack.up()
+    running = checkout.daemons()
+    with socket.socket() as foreign:
+        foreign.bind((ports.LOOPBACK, 0))
+        foreign.listen()
+
+        # When it is asked to move to a port that somebody else holds
+        answer = checkout.run("up", "--kafka-port", str(foreign.getsockname()[1]))
+
+        # Then it is refused, and everything is as it was
+        assert answer.returncode == ExitCode.PORT_TAKEN
+        assert checkout.stack.status().endpoints == before
+        assert checkout.daemons() == running
+        assert checkout.stack.up() == before
+
+
+def test_the_port_of_a_start_that_failed_is_not_kept(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a stack with ports, and a start on another one that fails once Kafka runs there
+    stack = checkout.stack
+    before = stack.up()
+    other = ports.choose(set())
+    with monkeypatch.context() as patched:
+        patched.setattr(stack, "_announce", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            stack.up(kafka_port=other)
+
+    # Then the next one is on the ports of before
+    assert stack.up() == before
+
+
+def test_a_controller_s_port_that_somebody_took_is_replaced(checkout: Checkout) -> None:
+    # Given a stack that is down, on whose third port, Kafka's own, somebody listens
+    before = checkout.stack.up()
+    checkout.stack.down()
+    with socket.socket() as foreign:
+        foreign.bind((ports.LOOPBACK, checkout.stack.book.load().controller_port or 0))
+        foreign.listen()
+
+        # Then nobody need know
+        assert checkout.stack.up() == before
+
+
 @pytest.mark.parametrize(
     ("marker", "other"), [("kafka/VERSION", "4.2.0"), ("postgres/PG_VERSION", "17")], ids=["kafka", "postgres"]
 )

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from farandole.project import find_project
 from farandole.settings import load_settings
-from farandole.stack import process
+from farandole.stack import ports, process
 from farandole.stack.state import ServiceState
 from farandole.stack.status import Condition, Endpoints
 from tests.integration.stack.checkouts import Checkout, kill
@@ -113,6 +113,25 @@ def test_a_crashed_service_is_seen_and_started_again(checkout: Checkout) -> None
     assert topics(before) == {"kept"}
     with psycopg.connect(before.database_url) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_running_service_moves_to_the_port_that_is_asked_for(checkout: Checkout) -> None:
+    # Given a stack with a topic
+    before = checkout.stack.up()
+    create_topic(before, "kept")
+    postgres = checkout.stack.status().services[1].pid
+
+    # When Kafka is asked for on another port
+    port = ports.choose(set())
+    answer = checkout.run("up", "--kafka-port", str(port))
+
+    # Then it says so and moves there with its data; Postgres stays as it is
+    assert answer.returncode == 0, answer.stderr
+    assert f"it is restarted on port {port}" in answer.stderr
+    after = checkout.stack.status()
+    assert after.endpoints and after.endpoints.kafka_bootstrap_servers == f"127.0.0.1:{port}"
+    assert topics(after.endpoints) == {"kept"}
+    assert after.services[1].pid == postgres
 
 
 def test_a_pid_that_another_process_uses_now_is_not_taken_for_the_broker(checkout: Checkout) -> None:
