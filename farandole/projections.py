@@ -171,14 +171,21 @@ def _replace(connection: Connection[Any], table: str) -> None:
     """Make the table's rows those of its temporary twin. Rows that are right already are left alone."""
     try:
         with connection.transaction():
-            _run(connection, "DELETE FROM {real} AS old"
-                             " WHERE NOT EXISTS (SELECT FROM {twin} AS new WHERE new = old)", table)
+            _run(
+                connection,
+                "DELETE FROM {real} AS old WHERE NOT EXISTS (SELECT FROM {twin} AS new WHERE new = old)",
+                table,
+            )
     except psycopg.errors.UndefinedFunction:  # a column that has no equality, such as json
         _run(connection, "DELETE FROM {real}", table)
         _run(connection, "INSERT INTO {real} SELECT * FROM {twin}", table)
     else:
-        _run(connection, "INSERT INTO {real} SELECT * FROM {twin} AS new"
-                         " WHERE NOT EXISTS (SELECT FROM {real} AS old WHERE old = new)", table)
+        _run(
+            connection,
+            "INSERT INTO {real} SELECT * FROM {twin} AS new"
+            " WHERE NOT EXISTS (SELECT FROM {real} AS old WHERE old = new)",
+            table,
+        )
 
 
 def _run(connection: Connection[Any], statement: LiteralString, table: str) -> None:

@@ -111,7 +111,7 @@ def _jsonl(stream: BinaryIO, name: str, _modified: datetime) -> Iterator[Row]:
             hint = "" if number > 1 else "; expected JSON Lines, one object a line"
             _wrong(name, number, f"not JSON: {error or 'nested too deeply'}{hint}")
         if not isinstance(record, dict):
-            _wrong(name, number, f"a JSON {type(record).__name__}; expected an object, as in {{\"field\": …}}")
+            _wrong(name, number, f'a JSON {type(record).__name__}; expected an object, as in {{"field": …}}')
         yield Row(_place(name, number), number, record)
 
 

@@ -6,9 +6,7 @@ import re
 ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,5}[a-zA-Z]{2,24}(?![\w@-])", re.ASCII)
 
 #: Local parts that nobody reads.
-_MACHINES = re.compile(
-    r"(?:mailer-daemon|postmaster|bounces?|no-?reply|do-?not-?reply|autoreply|daemon|root)\b"
-)
+_MACHINES = re.compile(r"(?:mailer-daemon|postmaster|bounces?|no-?reply|do-?not-?reply|autoreply|daemon|root)\b")
 
 #: Characters of a From line that are looked at.
 _LONGEST = 1000

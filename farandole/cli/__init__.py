@@ -91,7 +91,7 @@ def _options(
 
 
 def main() -> None:
-    """The entry point `farandole`."""
+    """Run the command line; called by the entry point, `farandole/__main__.py`."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # data may hold what the terminal's encoding does not

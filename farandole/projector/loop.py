@@ -134,8 +134,11 @@ class Projector:
         self._settle()
         for place, end in ends.items():
             reached[place] = max(end, reached.get(place, 0))
-        reached = {place: offset for place, offset in reached.items()
-                   if place in epochs and offset > self._partitions.positions[place]}
+        reached = {
+            place: offset
+            for place, offset in reached.items()
+            if place in epochs and offset > self._partitions.positions[place]
+        }
         if reached:
             folded = self._writer.submit(self._partitions.store.fold, batch, reached, dict(epochs))
             self._writing = _Writing(reached, folded)

@@ -65,8 +65,12 @@ class Partitions:
 
     def stop_at_gap(self, place: Place, reason: str) -> None:
         """Name the gap in the database and the log, and leave the partition where it is; the others go on."""
-        log.error("gap topic=%s partition=%s: %s; this partition stands still until a person sets next_offset and"
-                  " clears gap in projector_offset", *place, reason)
+        log.error(
+            "gap topic=%s partition=%s: %s; this partition stands still until a person sets next_offset and"
+            " clears gap in projector_offset",
+            *place,
+            reason,
+        )
         self._stopped.add(place)
         epoch = self.epochs.pop(place, None)
         if epoch is not None:

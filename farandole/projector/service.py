@@ -23,8 +23,12 @@ def run_projector(settings: Settings, project: Project | None, stop: Stop) -> No
     migrate.migrate(settings)
     projections.install(settings, found, lambda name, what: log.info("projection projection=%s %s", name, what))
     _ensure_schema_topic(settings)
-    log.info("projector topics=%s group=%s projections=%s", pattern(settings), settings.group("projector"),
-             ",".join(projection.name for projection in found))
+    log.info(
+        "projector topics=%s group=%s projections=%s",
+        pattern(settings),
+        settings.group("projector"),
+        ",".join(projection.name for projection in found),
+    )
     Projector(settings, found, stop).run()
 
 

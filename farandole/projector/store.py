@@ -146,8 +146,12 @@ class Store:
 
     def _live_projections(self) -> list[Projection]:
         """What is to be folded. Read under the offset locks: a refold that changes it holds all of them."""
-        known = {name: (hash_, suspended) for name, hash_, suspended in
-                 self._connection.execute("SELECT name, hash, suspended FROM projection").fetchall()}
+        known = {
+            name: (hash_, suspended)
+            for name, hash_, suspended in self._connection.execute(
+                "SELECT name, hash, suspended FROM projection"
+            ).fetchall()
+        }
         for projection in self._projections:
             if known.get(projection.name, ("", None))[0] != projection.hash:
                 raise ProjectionChanged(projection.name)
@@ -204,8 +208,14 @@ class Store:
 
     def _park(self, parked: Parked) -> None:
         row = parked_row(parked, self._settings)
-        log.warning("parked topic=%s partition=%s offset=%s cause=%s: %s",
-                    row["topic"], row["partition"], row["offset"], row["cause"], row["error"])
+        log.warning(
+            "parked topic=%s partition=%s offset=%s cause=%s: %s",
+            row["topic"],
+            row["partition"],
+            row["offset"],
+            row["cause"],
+            row["error"],
+        )
         self._run("park", **row | {"headers": Jsonb(row["headers"])})
 
     def _write_offsets(self, reached: Mapping[Place, int]) -> None:
@@ -219,5 +229,3 @@ class Store:
 
 def _columns(places: Sequence[Place]) -> dict[str, list[Any]]:
     return {"topics": [topic for topic, _ in places], "partitions": [number for _, number in places]}
-
-
