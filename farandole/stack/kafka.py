@@ -91,8 +91,15 @@ class Kafka(Service):
         before = faults.lengths(self.logs)
         with self.logs[0].open("ab") as output:
             ended = subprocess.run(
-                node.formatting(), env=node.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, timeout=FORMAT_PATIENCE, check=False, start_new_session=True,
+                node.formatting(),
+                env=node.environment,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=FORMAT_PATIENCE,
+                check=False,
+                start_new_session=True,
             )
         if ended.returncode:
             raise faults.service_failed(self.label, "could not format its data folder", before, self.data)

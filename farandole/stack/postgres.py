@@ -108,13 +108,30 @@ class Postgres(Service):
         draft.mkdir(mode=0o700)
         self.account.give(draft)
         named = ("-D", str(draft), "-c", f"cluster_name={self.mark}")
-        self._run("initdb", *named, "-U", DATABASE, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
-                  "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+        self._run(
+            "initdb",
+            *named,
+            "-U",
+            DATABASE,
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
+        )
         (draft / "pg_hba.conf").write_text(ACCESS, encoding="utf-8")
         password = secrets.token_urlsafe(24)
         # one round of hashing in place of 4096: the password is random, and every connection of every test pays for it
-        self._run("postgres", "--single", *named, "-c", "scram_iterations=1", "postgres", said=(
-            f"ALTER USER {DATABASE} PASSWORD '{password}'\nCREATE DATABASE {DATABASE}\n"))
+        self._run(
+            "postgres",
+            "--single",
+            *named,
+            "-c",
+            "scram_iterations=1",
+            "postgres",
+            said=(f"ALTER USER {DATABASE} PASSWORD '{password}'\nCREATE DATABASE {DATABASE}\n"),
+        )
         state.write(self.data / "postgres.password", password + "\n")
         draft.rename(self._place())
         if self._place() != self.folder:
@@ -129,9 +146,16 @@ class Postgres(Service):
         before = faults.lengths(self.logs)
         with self.log.open("ab") as output:
             ended = subprocess.run(
-                [str(self.binaries / program), *arguments], input=said.encode(), stdout=output,
-                stderr=subprocess.STDOUT, env=_environment(), cwd="/", timeout=INIT_PATIENCE, check=False,
-                start_new_session=True, **self.account.popen,
+                [str(self.binaries / program), *arguments],
+                input=said.encode(),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_environment(),
+                cwd="/",
+                timeout=INIT_PATIENCE,
+                check=False,
+                start_new_session=True,
+                **self.account.popen,
             )
         if ended.returncode:
             raise faults.service_failed(self.label, f"{program} failed (code {ended.returncode})", before, self.data)

@@ -102,8 +102,14 @@ class Service(ABC):
         self._since = faults.lengths(self.logs)
         with faults.watching_the_disk(self.data), launch.output.open("ab") as output:
             self._child = subprocess.Popen(
-                launch.command, env=launch.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, start_new_session=True, **launch.options,
+                launch.command,
+                env=launch.environment,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                **launch.options,
             )
             with self.book.edit() as found:
                 entry = self.entry(found)
@@ -159,5 +165,3 @@ class Service(ABC):
 def _put_aside(log: Path) -> None:
     if log.exists() and log.stat().st_size > LOG_LIMIT:
         log.replace(log.with_name(log.name + ".old"))
-
-

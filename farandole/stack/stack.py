@@ -32,7 +32,11 @@ class Stack:
     """
 
     def __init__(
-        self, data: Path, *, say: Callable[[str], None] = _silent, cache: Path | None = None,
+        self,
+        data: Path,
+        *,
+        say: Callable[[str], None] = _silent,
+        cache: Path | None = None,
         repository: str | None = None,
     ) -> None:
         self.data = data.absolute()
@@ -48,7 +52,11 @@ class Stack:
         return Endpoints(self.kafka.bootstrap_servers, self.postgres.url)
 
     def up(
-        self, *, kafka_port: int | None = None, postgres_port: int | None = None, owner_pid: int | None = None,
+        self,
+        *,
+        kafka_port: int | None = None,
+        postgres_port: int | None = None,
+        owner_pid: int | None = None,
         wipe_with_owner: bool = False,
     ) -> Endpoints:
         """Start what does not run and return once both services answer; safe to call at any time, by several at once.

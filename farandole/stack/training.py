@@ -66,11 +66,18 @@ def _train(node: Node, home: Path, draft: Path) -> bool:
     trainee = replace(node, home=home, port=port, controller_port=ports.choose({port, node.port, node.controller_port}))
     trainee.configure(home / "data")
     with (home / "out").open("wb") as output:
+
         def run(command: list[str]) -> subprocess.Popen[bytes]:
             return subprocess.Popen(
-                command, env=trainee.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, start_new_session=True,
+                command,
+                env=trainee.environment,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
+
         try:
             if run(trainee.formatting()).wait(PATIENCE):
                 return False
