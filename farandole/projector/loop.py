@@ -206,9 +206,7 @@ class Projector:
         while not self._stop.is_set():
             outages.only(failure)
             log.warning("waiting seconds=%.1f: %s", backoff, failure)
-            if time.monotonic() - began > self._settings.outage_seconds and not isinstance(failure, ProjectionChanged):
-                who, seconds = outages.away(failure), self._settings.outage_seconds
-                raise Stopped(f"{who} was away for more than {seconds:.0f} s: {failure}")
+            outages.bound(failure, time.monotonic() - began, self._settings.outage_seconds)
             self._partitions.pause()
             self._poll_for(backoff)
             backoff = min(backoff * 2, BACKOFF_MAX)

@@ -20,3 +20,9 @@ def only(failure: Exception) -> None:
 def away(failure: Exception) -> str:
     """Who does not answer: an `Unreachable` is raised from the client's own error."""
     return "Kafka" if isinstance(failure.__cause__ or failure, KafkaException) else "the database"
+
+
+def bound(failure: Exception, lasted: float, limit: float) -> None:
+    """Raise Stopped when an outage has lasted more than `limit` seconds. A projection that changes is no outage."""
+    if lasted > limit and not isinstance(failure, ProjectionChanged):
+        raise Stopped(f"{away(failure)} was away for more than {limit:.0f} s: {failure}")

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from farandole.errors import ExitCode, FarandoleError
-from farandole.stack import faults, jars, java, ports, probe, training
+from farandole.stack import faults, jars, java, places, ports, probe, training
 from farandole.stack.broker import Node
 from farandole.stack.service import Launch, Service
 from farandole.stack.state import Book
@@ -29,7 +29,7 @@ class Kafka(Service):
     option = "--kafka-port"
     gently = signal.SIGTERM
 
-    def __init__(self, book: Book, cache: Path, repository: str, say: Callable[[str], None]) -> None:
+    def __init__(self, book: Book, cache: Path, repository: str | None, say: Callable[[str], None]) -> None:
         super().__init__(book)
         self.cache, self.repository, self.say = cache, repository, say
 
@@ -60,7 +60,7 @@ class Kafka(Service):
         """A Java and Kafka's jars; the first start on a machine downloads them here."""
         runtime = java.find()
         with faults.watching_the_disk(self.cache):
-            return runtime, jars.fetch(self.cache, self.repository, self.say)
+            return runtime, jars.fetch(self.cache, self.repository or places.repository(), self.say)
 
     @property
     def node(self) -> Node:

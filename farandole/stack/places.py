@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
-MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"
 #: Read here and nowhere else, by the name mirrors are usually given; the local stack must start where no project is.
 MIRROR_VARIABLE = "MAVEN_REPOSITORY_URL"
 
@@ -21,5 +21,20 @@ def cache_folder() -> Path:
 
 
 def repository() -> str:
-    """The Maven repository to ask: MAVEN_REPOSITORY_URL, or Maven Central."""
-    return (os.environ.get(MIRROR_VARIABLE) or MAVEN_CENTRAL).rstrip("/")
+    """The Maven repository to ask: MAVEN_REPOSITORY_URL, or the one that jgo asks by default."""
+    if mirror := os.environ.get(MIRROR_VARIABLE):
+        return mirror.rstrip("/")
+    from jgo.constants import MAVEN_CENTRAL_URL  # slow to import, and only here when jars are to be fetched
+
+    return str(MAVEN_CENTRAL_URL).rstrip("/")
+
+
+def empty(folder: Path, keep: str) -> None:
+    """Remove everything in `folder` but the entry called `keep`; what a link points to stays."""
+    for entry in folder.iterdir():
+        if entry.name == keep:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from farandole.errors import FarandoleError
 from farandole.settings import ENDPOINTS_FILE
-from farandole.stack import faults, interrupts, places, ports, process, state, status, watchdog
+from farandole.stack import faults, interrupts, places, ports, process, state, watchdog
 from farandole.stack.kafka import Kafka
+from farandole.stack.looking import look_at
 from farandole.stack.postgres import Postgres
 from farandole.stack.service import Service
 from farandole.stack.state import Book, Owner, ServiceState, State
-from farandole.stack.status import Condition, Endpoints, ServiceStatus, Status
+from farandole.stack.status import Condition, Endpoints, Status
 
 
 def _silent(line: str) -> None:
@@ -42,7 +43,7 @@ class Stack:
         self.data = data.absolute()
         self.say = say
         self.book = Book(self.data)
-        self.kafka = Kafka(self.book, cache or places.cache_folder(), repository or places.repository(), say)
+        self.kafka = Kafka(self.book, cache or places.cache_folder(), repository, say)
         self.postgres = Postgres(self.book)
         self.services: tuple[Service, ...] = (self.kafka, self.postgres)
 
@@ -108,7 +109,7 @@ class Stack:
     def status(self) -> Status:
         """How both services are now. Removes the addresses of a stack that is not there any more."""
         busy = self.book.busy()
-        services = tuple(self._look_at(service, busy) for service in self.services)
+        services = tuple(look_at(service, self.book.load(), busy) for service in self.services)
         if all(service.state is Condition.RUNNING for service in services):
             return Status(services, self.endpoints)
         if not busy and any(service.state in (Condition.CRASHED, Condition.STOPPED) for service in services):
@@ -247,29 +248,4 @@ class Stack:
     def _wipe(self) -> None:
         """Remove everything but the lock, which is still held."""
         self.postgres.wipe()
-        for entry in self.data.iterdir():
-            if entry.name == "stack.lock":
-                continue
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-
-    def _look_at(self, service: Service, busy: bool) -> ServiceStatus:
-        known: ServiceState | None = getattr(self.book.load(), service.name)
-        running = service.running()
-        if running:
-            condition = Condition.RUNNING if service.answers() else Condition.STARTING if busy else Condition.SILENT
-        else:
-            condition = Condition.CRASHED if known and known.pid and not busy else Condition.STOPPED
-        return ServiceStatus(
-            name=service.name,
-            state=condition,
-            pid=running.pid if running else None,
-            port=known.port if known else None,
-            version=known.version if known else service.version,
-            data_bytes=status.size_of(service.folder.resolve()),
-            memory_bytes=process.resident(running.pid) if running else 0,
-            since=running.started if running else None,
-            log=str(service.log),
-        )
+        places.empty(self.data, keep="stack.lock")
