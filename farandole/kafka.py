@@ -70,6 +70,7 @@ _OUTAGE = {
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NETWORK_EXCEPTION,
     KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
 }
 
 

@@ -35,7 +35,7 @@ class Intake:
         self._topic = topic
         self._consumer = kafka.consumer(settings, group, **{"group.instance.id": instance})
         self._lock = threading.RLock()  # guards what waits, the batch in flight, and what the membership says of it
-        self.membership = Membership(settings, self._lock, self._let_go)
+        self.membership = Membership(settings, group, self._lock, self._let_go)
         self._waiting: list[Item] = []
         self._waiting_bytes = 0
         self._room = threading.Event()

@@ -31,7 +31,10 @@ class Membership:
     `leave` is called with partitions that are about to be released, while a commit for them is still possible.
     """
 
-    def __init__(self, settings: Settings, lock: threading.RLock, leave: Callable[[set[Held]], None]) -> None:
+    def __init__(
+        self, settings: Settings, group: str, lock: threading.RLock, leave: Callable[[set[Held]], None]
+    ) -> None:
+        self._group = group
         self.held: dict[tuple[str, int], Held] = {}
         self.failure: BaseException | None = None
         self.closing = threading.Event()
@@ -111,20 +114,28 @@ class Membership:
         self._drop(places, "lost")
 
     def _positions(self, consumer: kafka.Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
-        """The committed offsets; waits for the transaction of whoever held these partitions before."""
+        """The committed offsets; waits for the transaction of whoever held these partitions before.
+
+        Asked in turn of this consumer and of a client made for the question: after the broker was away a client may not
+        find its coordinator again.
+        """
         deadline = time.monotonic() + self._settings.outage_seconds
         while not self.closing.is_set():
             try:
-                found = list(consumer.committed(places, timeout=2.0))
-                for place in found:
-                    if place.error:  # unknown, not "never committed": reading from the beginning would be wrong
-                        raise KafkaException(place.error)
-                return found
+                return _without_errors(consumer.committed(places, timeout=2.0))
             except KafkaException as failure:
-                if not kafka.is_outage(failure) or time.monotonic() > deadline:
-                    raise
-                log.info("waiting for the last owner's transaction on %s", _names(places))
+                self._may_pass(failure, places, deadline)
+            try:
+                found = kafka.committed(self._settings, self._group, _keys(places))
+                return [TopicPartition(*key, offset) for key, offset in found.items()]
+            except KafkaException as failure:
+                self._may_pass(failure, places, deadline)
         raise Unreachable("stopped while waiting for committed offsets")
+
+    def _may_pass(self, failure: KafkaException, places: list[TopicPartition], deadline: float) -> None:
+        if not kafka.is_outage(failure) or time.monotonic() > deadline:
+            raise failure
+        log.info("waiting for the positions of %s: %s", _names(places), kafka.error_of(failure).str())
 
     def _drop(self, places: list[TopicPartition], word: str) -> None:
         self._stale = True
@@ -134,6 +145,13 @@ class Membership:
                 if held:
                     held.lost = True
         log.info("%s %s", word, _names(places))
+
+
+def _without_errors(found: list[TopicPartition]) -> list[TopicPartition]:
+    for place in found:
+        if place.error:  # unknown, not "never committed": reading from the beginning would be wrong
+            raise KafkaException(place.error)
+    return found
 
 
 def _keys(places: list[TopicPartition]) -> list[tuple[str, int]]:

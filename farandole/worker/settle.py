@@ -51,10 +51,19 @@ class Settlement:
 
     def open(self) -> kafka.Producer:
         """Take over the transactional id: ends what a killed predecessor left open, and fences one that still lives."""
-        producer = kafka.producer(self._settings, self._transactional_id)
-        self._persist(lambda: producer.init_transactions(_CALL))
-        self._producer = producer
-        return producer
+        outage = self._outage()
+        while True:
+            # A new one for each try: a producer that was made while the broker was away may never find it again.
+            producer = kafka.producer(self._settings, self._transactional_id)
+            try:
+                self._bounded(lambda producer=producer: producer.init_transactions(_CALL / 2))  # type: ignore[misc]
+            except KafkaException as failure:
+                if not _is_passing(failure):
+                    raise
+                time.sleep(outage.endure(failure))
+            else:
+                self._producer = producer
+                return producer
 
     def settle(self, batch: Batch) -> Plan | None:
         """Make what is finished of `batch` durable, all of it or nothing. Returns what was committed, None if nothing is

@@ -98,5 +98,6 @@ def test_published_schemas_are_found_by_their_fingerprint(farandole_settings: Se
     settings = farandole_settings.model_copy(update={"flow": "orders"})
     written = schemas.publish(settings, event_classes(project(tmp_path)))
     log = SchemaLog(settings)
+    log.learn({writer.fingerprint for writer in written})
     assert [log.writer(writer.fingerprint).name for writer in written] == [writer.name for writer in written]
     assert states(compare(settings, [Wanted(SCHEMA_TOPIC, 1, {"cleanup.policy": "compact"})])) == {("ok", "")}
