@@ -133,7 +133,8 @@ class Membership:
         raise Unreachable("stopped while waiting for committed offsets")
 
     def _may_pass(self, failure: KafkaException, places: list[TopicPartition], deadline: float) -> None:
-        if not kafka.is_outage(failure) or time.monotonic() > deadline:
+        passing = kafka.is_outage(failure) or kafka.error_of(failure).retriable()
+        if not passing or time.monotonic() > deadline:
             raise failure
         log.info("waiting for the positions of %s: %s", _names(places), kafka.error_of(failure).str())
 

@@ -120,22 +120,18 @@ class Settlement:
         """After a commit that failed: True when it turns out to have been made, False when it must be tried again."""
         error = kafka.error_of(failure)
         log.warning("commit_failed %s: %s %s", self._transactional_id, error.name(), error.str())
-        if error.fatal():
-            return self._start_over(plan)
         producer = self._producer
-        if producer and error.txn_requires_abort():
-            try:
-                self._bounded(lambda: producer.abort_transaction(_CALL))
-            except KafkaException as worse:
-                # The broker gave it up by itself (fatal, "fenced"), or the producer has lost its coordinator for good
-                # (librdkafka, after a restart of the broker): a new producer ends the transaction all the same.
-                log.warning("abort_failed %s: %s", self._transactional_id, kafka.error_of(worse).str())
-                return self._start_over(plan)
-            self._membership.refresh()
-            return False
-        if _is_passing(failure):
+        if producer is None or error.fatal() or not error.txn_requires_abort():
+            return self._start_over(plan)  # whatever it is: a new producer, and the positions tell what became of it
+        try:
+            self._bounded(lambda: producer.abort_transaction(_CALL))
+        except KafkaException as worse:
+            # The broker gave it up by itself (fatal, "fenced"), or the producer has lost its coordinator for good
+            # (librdkafka, after a restart of the broker): a new producer ends the transaction all the same.
+            log.warning("abort_failed %s: %s", self._transactional_id, kafka.error_of(worse).str())
             return self._start_over(plan)
-        raise Stopped(f"{self._transactional_id}: commit failed: {error.name()} {error.str()}") from failure
+        self._membership.refresh()
+        return False
 
     def _start_over(self, plan: Plan) -> bool:
         """A new producer: taking the id over settles the old transaction one way or the other, the group's positions then

@@ -83,7 +83,7 @@ def test_while_a_service_is_away_everyone_waits_and_then_goes_on_by_itself(
     eventually(lambda: heard(fragile) > outages, f"somebody says that {name} is away; {fragile.last_words()}", 60)
     service.start()
     submitted += fragile.submit((f"{name} {way} later {key}", mail) for key, mail in itertools.islice(mails(), 20))
-    fragile.settle(submitted, 90)
+    fragile.settle(submitted, 180)
     assert complaints(fragile.picture()) == []
     assert {who: command.process.pid for who, command in fragile.running.items()} == processes
     fragile.alive()
