@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
 from farandole import kafka
@@ -138,26 +137,11 @@ class Settlement:
         """A new producer: taking the id over settles the old transaction one way or the other, the group's positions then
         tell which."""
         self._producer = None
-        self._clear(self.open(), plan)
+        self.open()
         places = [(held.topic, held.partition) for held in plan.ends]
         found = self._persist(lambda: kafka.committed(self._settings, self._group, places))
         self._membership.refresh()
         return all(found[(held.topic, held.partition)] >= end for held, end in plan.ends.items())
-
-    def _clear(self, producer: kafka.Producer, plan: Plan) -> None:
-        """An aborted transaction of offsets alone. The producer that was given up may have sent its offsets after its
-        transaction had ended: they would stay pending for ever; this abort drops them, and its epoch fences what comes."""
-        ends = [TopicPartition(held.topic, held.partition, end) for held, end in plan.ends.items()]
-        try:
-            producer.begin_transaction()
-            with suppress(
-                KafkaException
-            ):  # the group may have moved on; its partition is part of the transaction by then
-                self._bounded(lambda: producer.send_offsets_to_transaction(ends, plan.metadata, _CALL / 2))
-            self._bounded(lambda: producer.abort_transaction(_CALL / 2))
-        except KafkaException as failure:
-            log.warning("not_cleared %s: %s", self._transactional_id, kafka.error_of(failure).str())
-            self._producer = None
 
     def _ready(self) -> kafka.Producer:
         return self._producer or self.open()
