@@ -100,6 +100,11 @@ class Agent:
         """Where its dead letters go, without the namespace."""
         return f"{self.name}.dead"
 
+    @property
+    def wake_topic(self) -> str:
+        """Where records that were put aside come back to it, without the namespace."""
+        return f"{self.name}.wake"
+
     def handle(self, function: F) -> F:
         """Register the handler; its annotations say what is read and emitted. Returns the function unchanged."""
         if self.handler:

@@ -100,3 +100,19 @@ class JobDeadLettered(Event, topic=".dead_lettered", blocks=True):
     origin_topic: str
     origin_partition: int
     origin_offset: int
+
+
+class JobRedriven(Event, topic=".redriven"):
+    """A person gave a dead letter back to its agent: the job goes on under a higher run."""
+
+    agent: str
+    dead_event_id: str = Field(description="the event_id of the JobDeadLettered that this answers")
+    reason: str | None = None
+
+
+class JobDiscarded(Event, topic=".discarded", stage="discarded", terminal="failed"):
+    """A person decided that a dead letter is not worth another try: the job ends here."""
+
+    agent: str
+    dead_event_id: str = Field(description="the event_id of the JobDeadLettered that this answers")
+    reason: str | None = None

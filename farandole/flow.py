@@ -11,11 +11,11 @@ from types import ModuleType
 
 from farandole.agent import Agent, load_agent
 from farandole.errors import ConfigurationError, FarandoleError
-from farandole.event import Event, JobDeadLettered, JobFailed
+from farandole.event import Event, JobDeadLettered, JobDiscarded, JobFailed, JobRedriven
 from farandole.project import Project, find_project
 
 #: Part of every flow's contract, whatever a project declares: how a job ends that no agent ends by an event of its own.
-RUNTIME_EVENTS: tuple[type[Event], ...] = (JobFailed, JobDeadLettered)
+RUNTIME_EVENTS: tuple[type[Event], ...] = (JobFailed, JobDeadLettered, JobRedriven, JobDiscarded)
 
 
 def event_classes(project: Project) -> list[type[Event]]:

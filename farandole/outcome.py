@@ -51,4 +51,14 @@ class Skipped:
     why: str
 
 
-Outcome = Emitted | Failed | DeadLettered | Skipped
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """To be tried again `after` seconds, by nobody until then: the record goes into the table `wait`."""
+
+    after: float = field(compare=False)
+    error: str = field(default="", compare=False)  #: the first one met, for people
+    attempts: int = 1  #: made so far
+    kind: str = "retry"  #: or "behind": an earlier event of the key waits
+
+
+Outcome = Emitted | Failed | DeadLettered | Skipped | Suspended

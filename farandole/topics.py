@@ -45,17 +45,15 @@ class Row:
 def of_agents(settings: Settings, agents: Iterable[Agent]) -> list[Wanted]:
     """Everything these agents read and emit, their dead letters, and the schema topic."""
     events: list[type[Event]] = []
-    dead: list[Wanted] = []
+    own: list[Wanted] = []
     for agent in agents:
         wiring = agent.wiring(settings.flow)
         events += [*wiring.handler.reads, *wiring.emits]
-        config = {
-            "cleanup.policy": "delete",
-            "retention.ms": "-1",
-            "max.message.bytes": str(kafka.MAX_DEAD_LETTER_BYTES),
-        }
-        dead.append(Wanted(agent.dead_topic, DEAD_PARTITIONS, config))
-    return [*of_events(settings, events), *dead]
+        config = {"cleanup.policy": "delete", "max.message.bytes": str(kafka.MAX_DEAD_LETTER_BYTES)}
+        own.append(Wanted(agent.dead_topic, DEAD_PARTITIONS, config | {"retention.ms": "-1"}))
+        days = {"retention.ms": str(int(settings.retention_days * 86_400_000))}
+        own.append(Wanted(agent.wake_topic, settings.partitions, config | days))
+    return [*of_events(settings, events), *own]
 
 
 def of_events(settings: Settings, events: Iterable[type[Event]]) -> list[Wanted]:

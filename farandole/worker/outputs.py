@@ -11,7 +11,7 @@ from farandole.agent import Wiring
 from farandole.envelope import follow, key_of
 from farandole.event import Event, JobDeadLettered, JobFailed
 from farandole.kafka import MAX_DEAD_LETTER_BYTES, Headers
-from farandole.outcome import DeadLettered, Emitted, Failed, Skipped
+from farandole.outcome import DeadLettered, Emitted, Failed, Skipped, Suspended
 from farandole.records import coordinates
 from farandole.settings import Settings
 from farandole.worker.batch import Item
@@ -75,7 +75,7 @@ class Outputs:
                     self._dead_letter(item, dead),
                     self._event(item, self._dead_lettered(item, dead), 0, dead.attempts),
                 ]
-            case Skipped() | None:
+            case Skipped() | Suspended() | None:
                 return []
 
     def _event(self, item: Item, event: Event, position: int, attempt: int) -> Output:

@@ -14,7 +14,10 @@ from farandole.errors import ConfigurationError
 from farandole.flow import event_classes, ingest_event
 from tests.unit.projects import EVENTS, project
 
-FILES = [f"orders.{name}.avsc" for name in ("Billed", "JobDeadLettered", "JobFailed", "Placed", "Priced")]
+FILES = [
+    f"orders.{name}.avsc"
+    for name in ("Billed", "JobDeadLettered", "JobDiscarded", "JobFailed", "JobRedriven", "Placed", "Priced")
+]
 
 
 def edit(path: Path, old: str, new: str) -> None:
