@@ -26,7 +26,7 @@ def test_a_wait_is_between_half_its_ceiling_and_its_ceiling(
     ceiling = min(most, backoff * 2 ** min(attempt - 1, 60))
     wait = policy.wait(attempt, ValueError(), chance)
     assert math.isfinite(wait)
-    assert 0 < wait
+    assert wait > 0
     assert ceiling / 2 <= wait * (1 + 1e-9)
     assert wait <= ceiling * (1 + 1e-9)
 
