@@ -19,6 +19,7 @@ from farandole.kafka import KafkaException
 from farandole.outage import Outage
 from farandole.settings import Settings
 from farandole.threads import in_thread
+from farandole.worker.membership import read_note
 from farandole.worker.waits import Numbered, Waits, unpack_headers
 from farandole.worker.waking import Due, Waking
 
@@ -156,7 +157,8 @@ class Sweeper:
         fates: dict[str, list[Numbered]] = {"handled": [], "gone": [], "ahead": []}
         for left in found:
             place = (topic, left.at[0])
-            fate = left.fate(reached.get(place, -1), there.get(place), self._settings.claims)
+            done = place in reached and _finished(reached[place], left.at[1])
+            fate = left.fate(done, there.get(place), self._settings.claims)
             fates[fate].append((str(left.event_id), left.run, left.seq))
         self._waits.end(connection, fates["handled"])
         for fate, query in (("gone", "wake_again"), ("ahead", "look_later")):
@@ -192,17 +194,22 @@ class Left:
             return self.wake_partition, self.wake_offset
         return self.claim_partition, self.claim_offset
 
-    def fate(self, reached: int, there: tuple[int, int] | None, claims: bool) -> str:
-        """What became of the wake, by the group's committed offset of its partition and the offsets that are in the log.
+    def fate(self, done: bool, there: tuple[int, int] | None, claims: bool) -> str:
+        """What became of the wake: whether the group has committed it as `done`, and which offsets are in the log.
 
-        "handled": a committed offset past the claimed record says that it was handled, and what came of it committed. "ahead":
-        it still lies before its reader, or in his hands. "gone": expired, or its topic made anew; or passed without a claim,
-        which a database that crashed has lost.
+        "handled": the claimed record is done, and what came of it committed. "ahead": it still lies before its reader, or in
+        his hands. "gone": expired, or its topic made anew; or done without a claim, which a database that crashed has lost.
         """
         _, offset = self.at
-        if reached > offset:
+        if done:
             return "handled" if self.claim_offset is not None or not claims else "gone"
         return "ahead" if there is not None and there[0] <= offset < there[1] else "gone"
+
+
+def _finished(place: kafka.TopicPartition, offset: int) -> bool:
+    """Whether a group's committed position says that the record at `offset` is done with: before it, or noted beyond it."""
+    note = read_note(place)
+    return offset < place.offset or any(first <= offset < end for first, end in (note.beyond if note else ()))
 
 
 def _due(row: tuple[Any, ...]) -> Due:

@@ -7,15 +7,13 @@ import json
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from farandole.agent import Agent
-from farandole.envelope import Coordinates
-from farandole.kafka import Record
 from farandole.outcome import Outcome, Skipped, Suspended
 from farandole.postgres import Connection
 from farandole.settings import Settings
-from farandole.wake import Wake
+from farandole.worker.holdings import Item
 
 _SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
 
@@ -24,27 +22,6 @@ Numbered = tuple[str, int, int]  #: of a wait: event id, run, seq
 
 #: What a skipped wake says of its wait: another record is handled for it, or its row has gone on already.
 _NOT_MINE = (Skipped("duplicate"), Skipped("suspended"))
-
-
-class Handled(Protocol):
-    """What is asked of an item: its record, what it was decoded to, how it ended, and the wake that brought it, if one did.
-
-    `origin` is where the record lay at first, `record.topic` the broker's name of where it lies now.
-    """
-
-    @property
-    def record(self) -> Record: ...
-    @property
-    def fields(self) -> dict[str, Any] | None: ...
-    @property
-    def outcome(self) -> Outcome | None: ...
-    @property
-    def wake(self) -> Wake | None: ...
-    @property
-    def origin(self) -> Coordinates: ...
-
-
-T = TypeVar("T", bound=Handled)
 
 
 class Waits:
@@ -56,8 +33,8 @@ class Waits:
         self._hold = agent.retries.order == "hold"
 
     def suspend(
-        self, connection: Connection[Any], items: Sequence[Handled], owner: str
-    ) -> list[tuple[Handled, Outcome | None]]:
+        self, connection: Connection[Any], items: Sequence[Item], owner: str
+    ) -> list[tuple[Item, Outcome | None]]:
         """Put off the items, whose outcome is `Suspended`; durable when it returns. Their offsets may be committed then.
 
         Only what is claimed by `owner`: a worker that lost a partition without knowing must not put off what the next owner
@@ -78,14 +55,14 @@ class Waits:
         elsewhere = {_text(row) for row in connection.execute(_SQL["claimed_elsewhere"], given)}
         return [(item, Skipped("duplicate") if key in elsewhere else None) for key, item in refused.items()]
 
-    def behind(self, connection: Connection[Any], items: Sequence[T]) -> list[T]:
+    def behind(self, connection: Connection[Any], items: Sequence[Item]) -> list[Item]:
         """Of items about to be handled, those that must wait behind an earlier event of their key (order="hold")."""
         held = [item for item in items if self.lane(item) is not None]
         if not self._hold or not held:
             return []
         return [held[row[0]] for row in connection.execute(_SQL["lanes_behind"], self._places(held))]
 
-    def settle(self, connection: Connection[Any], items: Iterable[Handled]) -> None:
+    def settle(self, connection: Connection[Any], items: Iterable[Item]) -> None:
         """After the commit of `items`: the waits whose wakes are among them are over, and who stood behind them is due.
 
         Harmless to repeat. Where it is not done, by a crash, the sweeper finds the row by the committed offset.
@@ -112,7 +89,7 @@ class Waits:
         with connection.transaction():
             self._release(connection, self._end(connection, waits))
 
-    def lane(self, item: Handled) -> bytes | None:
+    def lane(self, item: Item) -> bytes | None:
         """What stands for the key among events that wait for each other; None where they do not, or there is no key."""
         return sha256(item.record.key).digest() if self._hold and item.record.key else None
 
@@ -125,13 +102,13 @@ class Waits:
         if lanes:
             connection.execute(_SQL["release"], {"lanes": lanes, "agent": self._agent})
 
-    def _write(self, connection: Connection[Any], items: list[Handled]) -> None:
+    def _write(self, connection: Connection[Any], items: list[Item]) -> None:
         if items:
             still_behind = self._lock_earlier(connection, items)
             rows = [self._row(item, id(item) in still_behind) for item in items]
             connection.execute(_SQL["wait"], [self._agent, *_columns(rows)])
 
-    def _lock_earlier(self, connection: Connection[Any], items: list[Handled]) -> set[int]:
+    def _lock_earlier(self, connection: Connection[Any], items: list[Item]) -> set[int]:
         """Those of `items` that stand behind another for certain until this transaction ends: not to be due by themselves.
 
         An earlier wait that ends meanwhile ends before or after us. Before: its row is gone, and nobody would wake who
@@ -148,12 +125,12 @@ class Waits:
             seen.add(self.lane(item))
         return found
 
-    def _places(self, held: Sequence[Handled]) -> list[Any]:
-        rows = [(n, self.lane(item), item.origin.partition, item.origin.offset) for n, item in enumerate(held)]
+    def _places(self, held: Sequence[Item]) -> list[Any]:
+        rows = [(n, self.lane(item), item.record.partition, item.record.offset) for n, item in enumerate(held)]
         return [*_columns(rows), self._agent]
 
-    def _row(self, item: Handled, stands_behind: bool) -> tuple[Any, ...]:
-        suspended, record, at, fields = _suspended(item), item.record, item.origin, item.fields or {}
+    def _row(self, item: Item, stands_behind: bool) -> tuple[Any, ...]:
+        suspended, record, fields = _suspended(item), item.record, item.fields or {}
         return (
             fields["event_id"],
             fields["run"],
@@ -161,10 +138,10 @@ class Waits:
             suspended.kind,
             fields["trace_id"],
             None if stands_behind else suspended.after,
-            at.topic,
-            at.partition,
-            at.offset,
-            at.timestamp_ms,
+            self._settings.bare(record.topic),
+            record.partition,
+            record.offset,
+            record.timestamp_ms,
             record.key,
             record.value or b"",
             pack_headers(record.headers),
@@ -173,27 +150,27 @@ class Waits:
             _storable(suspended.error),
         )
 
-    def _key(self, item: Handled) -> Key:
+    def _key(self, item: Item) -> Key:
         fields = item.fields or {}
         return fields["event_id"], fields["run"], item.wake.step if item.wake else ""
 
-    def _claims(self, items: dict[Key, Handled]) -> dict[str, list[Any]]:
-        bare, records = self._settings.bare, [item.record for item in items.values()]
+    def _claims(self, items: dict[Key, Item]) -> dict[str, list[Any]]:
+        bare, helds = self._settings.bare, [item.held for item in items.values()]
         event_ids, runs, names = _columns(list(items))
         return {
             "event_ids": event_ids,
             "runs": runs,
             "names": names,
-            "topics": [bare(record.topic) for record in records],
-            "partitions": [record.partition for record in records],
-            "offsets": [record.offset for record in records],
+            "topics": [bare(held.topic) for held in helds],
+            "partitions": [held.partition for held in helds],
+            "offsets": [item.offset for item in items.values()],
         }
 
     def _rows(self, connection: Connection[Any], query: str, *given: Any) -> list[tuple[Any, ...]]:
         return connection.execute(_SQL[query], given).fetchall()
 
 
-def ended(items: Iterable[T]) -> list[T]:
+def ended(items: Iterable[Item]) -> list[Item]:
     """Of committed items, those whose wait is over: what `settle` is for."""
     return [
         item
@@ -205,7 +182,7 @@ def ended(items: Iterable[T]) -> list[T]:
     ]
 
 
-def put_behind(item: Handled) -> Suspended:
+def put_behind(item: Item) -> Suspended:
     """How an item ends that must wait behind an earlier event of its key: with the attempts it had, no more."""
     wake = item.wake
     return Suspended(0.0, wake.error if wake else "", wake.attempts if wake else 0, "behind")
@@ -221,14 +198,14 @@ def unpack_headers(packed: Any) -> list[tuple[str, bytes | None]]:
     return [(name, None if value is None else base64.b64decode(value)) for name, value in packed]
 
 
-def _suspended(item: Handled) -> Suspended:
+def _suspended(item: Item) -> Suspended:
     if not isinstance(item.outcome, Suspended):
         raise TypeError(f"an item is to be put off whose outcome is {item.outcome!r}")
     return item.outcome
 
 
-def _place(item: Handled) -> tuple[int, int]:
-    return item.origin.partition, item.origin.offset
+def _place(item: Item) -> tuple[int, int]:
+    return item.record.partition, item.record.offset
 
 
 def _text(row: Any) -> Key:

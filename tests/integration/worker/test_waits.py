@@ -79,7 +79,7 @@ def test_what_another_worker_owns_by_now_is_not_put_off(desk: Desk, waits: Waits
 
 def test_an_event_that_is_claimed_for_another_record_turns_out_to_be_a_duplicate(desk: Desk, waits: Waits) -> None:
     item = desk.item("a", 1)
-    copy = replace(item, record=replace(item.record, partition=2, offset=9))
+    copy = replace(item, held=replace(item.held, partition=2), offset=9)
     desk.claim(copy, "other")
     assert waits.suspend(desk.connection, [item], "me") == [(item, Skipped("duplicate"))]
     assert desk.rows() == []

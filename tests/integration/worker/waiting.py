@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from farandole import ids
 from farandole.agent import Agent
-from farandole.envelope import Coordinates
 from farandole.kafka import Record
 from farandole.outcome import Emitted, Outcome, Suspended
 from farandole.postgres import Connection
 from farandole.settings import Settings
 from farandole.wake import Wake
+from farandole.worker.holdings import Held, Item
+from farandole.worker.tracker import Tracker
 
 CLAIM = (
     'INSERT INTO step (event_id, agent, run, name, topic, partition, "offset", owner) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)'
@@ -20,15 +21,8 @@ CLAIM = (
 )
 
 
-@dataclass
-class Put:
-    """An item that is to be put off."""
-
-    record: Record
-    fields: dict[str, Any] | None
-    outcome: Outcome | None
-    origin: Coordinates
-    wake: Wake | None = None
+def held(topic: str, partition: int) -> Held:
+    return Held(topic, partition, Tracker(0, ()), (0, []))
 
 
 @dataclass
@@ -48,7 +42,7 @@ class Desk:
         partition: int = 0,
         kind: str = "retry",
         **given: Any,
-    ) -> Put:
+    ) -> Item:
         record = Record(
             self.settings.topic("jobs.heard"),
             partition,
@@ -62,23 +56,31 @@ class Desk:
         event_id = ids.event_id(trace_id, [trace_id], "client", 0, "jobs.Heard", partition * 1_000_000 + offset)
         fields = {"event_id": event_id, "trace_id": trace_id, "run": given.get("run", 0)}
         outcome = Suspended(after, given.get("error", "ValueError: no"), given.get("attempts", 1), kind)
-        origin = Coordinates("jobs.heard", partition, offset, 1_700_000_000_000)
-        return Put(record, fields, outcome, origin)
+        return Item(record, held(record.topic, partition), offset, fields=fields, outcome=outcome)
 
-    def claim(self, item: Put, owner: str) -> Put:
+    def claim(self, item: Item, owner: str) -> Item:
         """Claim it as the worker does, or take its claim over."""
         fields = item.fields or {}
-        at, name = item.record, item.wake.step if item.wake else ""
-        topic = self.settings.bare(at.topic)
-        given = (fields["event_id"], self.agent.name, fields["run"], name, topic, at.partition, at.offset, owner)
+        name, topic = item.wake.step if item.wake else "", self.settings.bare(item.held.topic)
+        given = (
+            fields["event_id"],
+            self.agent.name,
+            fields["run"],
+            name,
+            topic,
+            item.held.partition,
+            item.offset,
+            owner,
+        )
         self.connection.execute(CLAIM, given)
         return item
 
-    def woken(self, item: Put, at: tuple[int, int], outcome: Outcome | None = None, *, seq: int = 1) -> Put:
+    def woken(self, item: Item, at: tuple[int, int], outcome: Outcome | None = None, *, seq: int = 1) -> Item:
         """The same record as it comes back: from the wake topic, where it lies at partition and offset `at`."""
-        record = replace(item.record, topic=self.settings.topic("echo.wake"), partition=at[0], offset=at[1])
         run = (item.fields or {})["run"]
-        return Put(record, item.fields, outcome or Emitted(), item.origin, Wake(item.origin, seq, run, 1, "first"))
+        wake = Wake(item.origin(self.settings.bare), seq, run, 1, "first")
+        lies = held(self.settings.topic("echo.wake"), at[0])
+        return Item(item.record, lies, at[1], wake, fields=item.fields, outcome=outcome or Emitted())
 
     def rows(self, columns: str = 'seq, kind, "offset", attempts, woken_at IS NOT NULL') -> list[tuple[Any, ...]]:
         """All waits, by where their records lay."""
