@@ -14,6 +14,7 @@ from farandole.agent import Agent, Wiring
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError
 from farandole.migrate import migrate
 from farandole.settings import Settings
+from farandole.worker.ledger import SlotLost
 from farandole.worker.worker import Worker
 
 log = logging.getLogger("farandole.worker")
@@ -35,7 +36,8 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
 
     async def run(wiring: Wiring) -> None:
         try:
-            await Worker(settings, wiring, stop).run()
+            while not await _run_once(settings, wiring, stop):
+                log.warning("agent %s begins anew under another slot", wiring.agent.name)
         except (Exception, asyncio.CancelledError) as failure:
             failures.append(failure)
             log.error(
@@ -46,6 +48,16 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
     await asyncio.gather(*(run(wiring) for wiring in wirings))
     if failures:
         raise _first(failures)
+
+
+async def _run_once(settings: Settings, wiring: Wiring, stop: asyncio.Event) -> bool:
+    """A worker until its end; False when it must begin anew because its slot is another's."""
+    try:
+        await Worker(settings, wiring, stop).run()
+    except SlotLost as reason:
+        log.warning("slot_lost agent=%s: %s", wiring.agent.name, reason)
+        return stop.is_set()
+    return True
 
 
 def prepare(settings: Settings, wirings: Sequence[Wiring]) -> None:

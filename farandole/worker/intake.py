@@ -12,6 +12,7 @@ from farandole.kafka import KafkaError, TopicPartition
 from farandole.settings import Settings
 from farandole.wake import unwrap
 from farandole.worker.holdings import Held, Holdings, Item
+from farandole.worker.ledger import SlotLost
 from farandole.worker.membership import Membership
 
 log = logging.getLogger("farandole.intake")
@@ -114,6 +115,8 @@ class Intake:
                 f"gap: {message.topic()} [{message.partition()}] no longer has offset {message.offset()} ({error.str()}); "
                 "records were deleted before this group read them; move its offset by hand to go on"
             )
+        elif code == KafkaError.FENCED_INSTANCE_ID:
+            raise SlotLost(f"another consumer has this worker's group instance: {error.str()}")
         elif error.fatal():
             raise Stopped(f"the consumer failed: {error.str()}")
         else:
