@@ -21,7 +21,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from farandole.errors import Unreachable
 from farandole.settings import Settings
@@ -195,6 +195,19 @@ def committed(
     return {(place.topic, place.partition): place for place in found}
 
 
+def bounds(settings: Settings, places: list[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
+    """The first offset that is there and the one past the last; partitions that do not exist are left out."""
+    client = admin(settings)
+    there = client.list_topics(timeout=ANSWER).topics
+    known = [place for place in places if place[0] in there and place[1] in there[place[0]].partitions]
+    found: list[dict[tuple[str, int], int]] = []
+    for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(*place): spec for place in known}
+        futures = client.list_offsets(asked, request_timeout=ANSWER) if asked else {}
+        found.append({(at.topic, at.partition): future.result().offset for at, future in futures.items()})
+    return {place: (found[0][place], found[1][place]) for place in known}
+
+
 def broker_setting(settings: Settings, name: str) -> str | None:
     """What one broker of the cluster says of one of its settings; None when it does not tell."""
     client = admin(settings)
@@ -234,6 +247,7 @@ __all__ = [
     "Record",
     "TopicPartition",
     "admin",
+    "bounds",
     "broker_setting",
     "check_broker",
     "consumer",

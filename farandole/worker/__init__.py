@@ -95,7 +95,7 @@ def describe(settings: Settings, wiring: Wiring) -> str:
     return (
         f"wiring agent={wiring.agent.name} group={settings.group(wiring.agent.name)} topic={settings.topic(wiring.topic)} "
         f"reads={reads} emits={emits} handler={Path(code.co_filename).name}:{code.co_firstlineno} kind={kind} "
-        f"{limits} attempts={wiring.agent.attempts}"
+        f"{limits} attempts={wiring.agent.retries.attempts}"
     )
 
 

@@ -6,30 +6,35 @@ ALTER TABLE step ADD COLUMN suspended boolean NOT NULL DEFAULT false;  -- a wait
 
 -- A handling that waits, with the whole record: its offset is committed, no process holds it.
 CREATE TABLE wait (
-  agent        text NOT NULL,
-  event_id     uuid NOT NULL,
-  run          int NOT NULL,
-  seq          int NOT NULL,               -- how often this handling was suspended; names the wake that answers it
-  kind         text NOT NULL,              -- retry: its time; behind: an earlier event of its key (order="hold")
-  trace_id     uuid NOT NULL,
-  due          timestamptz,                -- null: not before something else says so
-  topic        text NOT NULL,              -- the record as it lay in the log, without the namespace
-  partition    int NOT NULL,
-  "offset"     bigint NOT NULL,
-  timestamp_ms bigint NOT NULL,
-  key          bytea,
-  value        bytea NOT NULL,
-  headers      jsonb NOT NULL,             -- [[name, base64 or null], …] in their order
-  attempts     int NOT NULL,               -- made so far
-  error        text NOT NULL,              -- the first one, for people
-  created_at   timestamptz NOT NULL DEFAULT now(),
-  woken_at     timestamptz,                -- a wake was sent
-  wakes        int NOT NULL DEFAULT 0,
+  agent          text NOT NULL,
+  event_id       uuid NOT NULL,
+  run            int NOT NULL,
+  seq            int NOT NULL,             -- how often this handling was suspended; names the wake that answers it
+  kind           text NOT NULL,            -- retry: its time; behind: an earlier event of its key (order="hold")
+  trace_id       uuid NOT NULL,
+  due            timestamptz,              -- null: not before something else says so
+  topic          text NOT NULL,            -- the record as it lay in the log, without the namespace
+  partition      int NOT NULL,
+  "offset"       bigint NOT NULL,
+  timestamp_ms   bigint NOT NULL,
+  key            bytea,
+  value          bytea NOT NULL,
+  headers        json NOT NULL,            -- [[name, base64 or null], …] in their order; jsonb refuses some names
+  lane           bytea,                    -- with order="hold": a hash of the key, whose events wait for each other
+  attempts       int NOT NULL,             -- made so far
+  error          text NOT NULL,            -- the first one, for people
+  created_at     timestamptz NOT NULL DEFAULT now(),
+  woken_at       timestamptz,              -- a wake was sent
+  wakes          int NOT NULL DEFAULT 0,
+  wake_partition int,                      -- where the last wake lies in `<agent>.wake`
+  wake_offset    bigint,
+  look_at        timestamptz,              -- when to see whether what was to happen did
   PRIMARY KEY (agent, event_id, run)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);  -- rows come and go, whatever their number
 CREATE INDEX wait_due ON wait (agent, due) WHERE woken_at IS NULL;
+CREATE INDEX wait_look ON wait (agent, look_at) WHERE look_at IS NOT NULL;
+CREATE INDEX wait_lane ON wait (agent, lane, partition, "offset") WHERE lane IS NOT NULL;
 CREATE INDEX wait_job ON wait (trace_id);
-CREATE INDEX wait_key ON wait (agent, key);
 
 -- What is blocked is looked for by agent and cause among millions of events.
 CREATE INDEX event_log_blocked ON event_log (logged_at) WHERE outcome = 'blocked';
