@@ -22,6 +22,7 @@ from farandole.errors import Fail, Poison, Reject, Retry, Stopped, Unreachable
 from farandole.event import Event
 from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Emitted, Failed, Outcome
+from farandole.processes import Processes
 from farandole.threads import in_thread
 
 log = logging.getLogger("farandole.handling")
@@ -48,6 +49,7 @@ class Handling:
     answers: Mapping[type[Any], Any] | None = None
     sleep: Sleep = asyncio.sleep
     outage: Callable[[], Outage] = lambda: Outage("handler", 0.0)
+    processes: Processes | None = None  #: of an agent with `cpu`, which runs its handler there
 
     async def run(self, payload: Event, envelope: Envelope) -> Outcome:
         """How the event ends: the closed set of §"How an attempt ends" in DESIGN.md. Raises Stopped for a long outage."""
@@ -100,6 +102,8 @@ class Handling:
             arguments = (payload, context) if handler.takes_context else (payload,)
             async with asyncio.timeout(agent.timeout):
                 return await handler.function(*arguments)
+        if self.processes:  # none in `deliver`: the handler runs here
+            return await self.processes.run(payload, envelope.raw, attempt)
         call = self.plain_call(payload, envelope, attempt)
         if agent.inline:
             return call()
