@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,12 +21,11 @@ KILLS = 3
 Place = tuple[str, int]
 
 _SQL = Path(__file__).parent / "sql"
-_LOCK, _WRITE, _BEGIN, _MARK, _CLEAR, _RELEASE = (
+_LOCK, _WRITE, _MARK, _CLEAR, _RELEASE = (
     (_SQL / f"{name}.sql").read_text(encoding="utf-8")
     for name in (
         "lock_lifelines",
         "write_lifelines",
-        "begin_lifelines",
         "mark_alone",
         "clear_alone",
         "release_lifelines",
@@ -40,8 +39,7 @@ class Lifeline:
 
     owner: str | None  #: a worker's life; None when the last one let go in good order
     position: int  #: committed when the owner took it
-    busy: bool = False  #: the owner has had a record in hand
-    deaths: int = 0  #: of busy owners in a row at this position
+    deaths: int = 0  #: of owners in a row at this position
     until: int | None = None  #: records before this offset are handled alone
     suspect: int | None = None  #: the record last handled alone, until it is committed
     alone: bool = False  #: it is in hand, and nothing else is in that process
@@ -50,14 +48,14 @@ class Lifeline:
     def taken(self, owner: str, position: int, window: int) -> Lifeline:
         """What it is under a new `owner`, at `position`; `window` offsets may have been in hand when the last one died.
 
-        Only what proves something counts. A death counts when the dead owner had a record in hand and committed nothing;
+        Only what proves something counts. A death counts when the dead owner, which had a record in hand, committed nothing;
         a kill, when it died while that very record was all that its process handled. Progress forgets the deaths, and
         what is committed is no longer suspect.
         """
         if position < self.position:  # set back by hand, or another log: what was known is of other records
             return Lifeline(owner, position)
         died = self.owner is not None and self.owner != owner
-        deaths = 0 if position > self.position else self.deaths + (died and self.busy)
+        deaths = 0 if position > self.position else self.deaths + died
         until = self.until if self.until is not None and self.until > position else None
         if deaths >= DEATHS:
             until = max(until or 0, position + window)
@@ -80,16 +78,15 @@ class Lifelines:
         self._agent = agent
         self._owner = owner
         self._window = 2 * lookahead
-        self._begun: set[Place] = set()
 
     def take(self, connection: postgres.Connection[Any], positions: Mapping[Place, int]) -> dict[Place, Lifeline]:
-        """Take over assigned partitions, given their committed positions (any fixed number where none is committed).
+        """Take over partitions, given their committed positions (any fixed number where none is committed).
 
-        Call it before their first record is handed on. Where `until` is given, records before it are handled alone.
-        Taking twice is taking once.
+        Call it when the first record of an assignment is about to be handled, and not before: an owner is taken to have
+        had something in hand when it dies, and an idle one must not count. Where `until` is given, records before it are
+        to be handled alone. Taking twice is taking once.
         """
         places = sorted(positions)
-        self._begun.difference_update(places)
         with _durably(connection):
             held = {
                 (topic, partition): Lifeline(*known)
@@ -115,18 +112,6 @@ class Lifelines:
             )
         return taken
 
-    def begin(self, connection: postgres.Connection[Any], places: Iterable[Place]) -> None:
-        """Records of `places` are about to be handled. One statement in a partition's life, then none: call it always.
-
-        A worker that dies over nothing must not count, or an idle partition would be handled one by one for no reason.
-        """
-        fresh = sorted(set(places) - self._begun)
-        if fresh:
-            connection.execute(
-                _BEGIN, self._named(fresh)
-            )  # as durable as the session; the database rarely dies as well
-            self._begun.update(fresh)
-
     def alone(self, connection: postgres.Connection[Any], topic: str, partition: int, offset: int) -> int | None:
         """Mark, durably, that this record is all that the process handles from now on. Call it inside `Isolation.alone`.
 
@@ -144,7 +129,6 @@ class Lifelines:
 
     def let_go(self, connection: postgres.Connection[Any], places: Collection[Place]) -> None:
         """Partitions are given back, or the worker leaves, with whatever it abandons: no death, no kill."""
-        self._begun.difference_update(places)
         with _durably(connection):
             connection.execute(_RELEASE, self._named(sorted(places)))
 

@@ -17,7 +17,6 @@ lifelines = st.builds(
     Lifeline,
     owner=st.sampled_from([None, "a", "b"]),
     position=offsets,
-    busy=st.booleans(),
     deaths=st.integers(0, 5),
     until=st.none() | offsets,
     suspect=st.none() | offsets,
@@ -27,9 +26,9 @@ lifelines = st.builds(
 
 
 def died(line: Lifeline, times: int = 1) -> Lifeline:
-    """After so many owners that had something in hand, committed nothing, and died."""
+    """After so many owners that committed nothing and died."""
     for life in range(times):
-        line = replace(line, busy=True).taken(f"life {life} of {line.owner}", line.position, WINDOW)
+        line = line.taken(f"life {life} of {line.owner}", line.position, WINDOW)
     return line
 
 
@@ -38,12 +37,11 @@ def test_three_deaths_without_progress_have_the_records_handled_alone() -> None:
     assert [died(line, times).until for times in range(DEATHS + 1)] == [None, None, None, 7 + WINDOW]
 
 
-def test_owners_that_had_nothing_in_hand_or_let_go_or_got_on_prove_nothing() -> None:
+def test_owners_that_let_go_or_got_on_prove_nothing() -> None:
     line = died(Lifeline("first", 7), DEATHS - 1)
-    assert line.taken("next", 7, WINDOW).deaths == DEATHS - 1, "idle when it died"
-    assert replace(line, owner=None, busy=True).taken("next", 7, WINDOW).deaths == DEATHS - 1, "let go"
-    assert replace(line, busy=True).taken(line.owner or "", 7, WINDOW).deaths == DEATHS - 1, "taken twice"
-    assert replace(line, busy=True).taken("next", 8, WINDOW).deaths == 0, "progress"
+    assert replace(line, owner=None).taken("next", 7, WINDOW).deaths == DEATHS - 1, "let go"
+    assert line.taken(line.owner or "", 7, WINDOW).deaths == DEATHS - 1, "taken twice"
+    assert line.taken("next", 8, WINDOW).deaths == 0, "progress"
 
 
 def test_progress_does_not_end_the_search_before_it_has_seen_all_that_may_have_been_in_hand() -> None:
@@ -54,7 +52,7 @@ def test_progress_does_not_end_the_search_before_it_has_seen_all_that_may_have_b
 
 
 def test_a_kill_is_a_death_while_that_very_record_was_alone() -> None:
-    line = replace(died(Lifeline("first", 7), DEATHS), suspect=9, alone=True, kills=1, busy=True)
+    line = replace(died(Lifeline("first", 7), DEATHS), suspect=9, alone=True, kills=1)
     assert line.taken("next", 9, WINDOW).kills == 2, "also when records before it were committed meanwhile"
     assert line.taken("next", 7, WINDOW).kills == 2
     assert replace(line, alone=False).taken("next", 9, WINDOW).kills == 1, "it died before or after"
@@ -79,7 +77,7 @@ def test_a_new_owner_starts_with_nothing_in_hand_and_what_it_looks_for_lies_ahea
     line: Lifeline, position: int
 ) -> None:
     taken = line.taken("new", position, WINDOW)
-    assert (taken.owner, taken.position, taken.busy, taken.alone) == ("new", position, False, False)
+    assert (taken.owner, taken.position, taken.alone) == ("new", position, False)
     assert taken.until is None or taken.until > position
     assert taken.suspect is None or taken.suspect >= position
     assert taken.suspect is not None or taken.kills == 0

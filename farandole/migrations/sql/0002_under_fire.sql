@@ -52,9 +52,8 @@ CREATE TABLE lifeline (
   topic     text NOT NULL,
   partition int NOT NULL,
   owner     text,                          -- a worker's life; null: let go in good order
-  position  bigint NOT NULL,               -- committed when it was taken
-  busy      boolean NOT NULL DEFAULT false,  -- this owner has had a record of it in hand
-  deaths    int NOT NULL DEFAULT 0,        -- of busy owners in a row at this position
+  position  bigint NOT NULL,               -- committed when it was taken, with a record in hand
+  deaths    int NOT NULL DEFAULT 0,        -- of owners in a row at this position
   until     bigint,                        -- records before this offset are handled alone; null: none
   suspect   bigint,                        -- the record that was last handled alone, until it is committed
   alone     boolean NOT NULL DEFAULT false,  -- it is in hand now, and nothing else is in that process

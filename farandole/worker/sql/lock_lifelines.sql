@@ -1,5 +1,5 @@
 -- lock_lifelines: what is known of partitions, held until the transaction ends
-SELECT held.topic, held.partition, owner, position, busy, deaths, until, suspect, alone, kills
+SELECT held.topic, held.partition, owner, position, deaths, until, suspect, alone, kills
 FROM lifeline AS held
 JOIN unnest(%(topics)s::text[], %(partitions)s::int[]) AS wanted (topic, partition) USING (topic, partition)
 WHERE held.agent = %(agent)s

@@ -33,10 +33,8 @@ def test_deaths_over_something_are_counted_until_records_are_handled_alone(
 ) -> None:
     for number in range(DEATHS + 1):
         lifelines = life(number)
-        taken = lifelines.take(connection, {PLACE: 7, OTHER: 0})
+        taken = lifelines.take(connection, {PLACE: 7, OTHER: number})
         assert (taken[PLACE].deaths, taken[OTHER].deaths) == (number, 0)
-        lifelines.begin(connection, [PLACE])
-        lifelines.begin(connection, [PLACE])
     assert taken[PLACE].until == 7 + 2 * LOOKAHEAD
     assert taken[OTHER].until is None
 
@@ -45,7 +43,6 @@ def test_a_partition_of_another_agent_or_topic_is_another_one(connection: postgr
     for number in range(DEATHS + 1):
         lifelines = life(number)
         lifelines.take(connection, {PLACE: 7})
-        lifelines.begin(connection, [PLACE])
     assert life("x").take(connection, {("echo.wake", 0): 7})[("echo.wake", 0)].deaths == 0
     assert Lifelines("ask", "life y", 5).take(connection, {PLACE: 7})[PLACE].deaths == 0
 
@@ -55,7 +52,6 @@ def test_who_lets_go_has_not_died_whatever_it_abandons(connection: postgres.Conn
         lifelines = life(number)
         taken = lifelines.take(connection, {PLACE: 7})[PLACE]
         assert (taken.deaths, taken.kills) == (0, 0)
-        lifelines.begin(connection, [PLACE])
         assert lifelines.alone(connection, *PLACE, 7) == 0
         lifelines.let_go(connection, [PLACE])
 
@@ -95,7 +91,6 @@ def test_a_worker_that_has_lost_a_partition_marks_clears_and_releases_nothing(
     next_one.take(connection, {PLACE: 7})
     assert next_one.alone(connection, *PLACE, 7) == 0
     assert frozen.alone(connection, *PLACE, 7) is None
-    frozen.begin(connection, [PLACE])
     frozen.done(connection, *PLACE, 7)
     frozen.let_go(connection, [PLACE])
     assert life("later").take(connection, {PLACE: 7})[PLACE].kills == 1, "the mark stood, and so did its owner"
@@ -104,7 +99,6 @@ def test_a_worker_that_has_lost_a_partition_marks_clears_and_releases_nothing(
 def test_taking_again_after_a_lost_answer_counts_nothing_twice(connection: postgres.Connection[Any]) -> None:
     first = life(0)
     first.take(connection, {PLACE: 7})
-    first.begin(connection, [PLACE])
     first.alone(connection, *PLACE, 7)
     second = life(1)
     once = second.take(connection, {PLACE: 7})
@@ -151,7 +145,6 @@ class Machine:
                     return  # committed, and not yet cleared
                 lifelines.done(self.connection, *PLACE, position)
                 continue
-            lifelines.begin(self.connection, [PLACE])
             hand = [offset for offset in range(position, self.records) if offset not in self.committed][:LOOKAHEAD]
             self.chance.shuffle(hand)
             for offset in hand:
