@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import types
 from collections.abc import Callable, Iterable, Sequence
@@ -42,6 +43,8 @@ class Agent:
         reject_on: error types that are dead-lettered at once ("rejected").
         order: "overtake": later events of a key do not wait for one that is put off. "hold": they do.
         inline: the handler is a pure, fast function and runs without a thread or task of its own.
+        cpu: the plain handler computes for long and runs in processes: how many, True for one a core. They load the agent's
+            file anew. `timeout` ends the process; a process that dies fails its attempt and is replaced.
         reasons: the closed list of words this agent may `Fail` with.
         resource: opens what the handler needs (a pool, a client), once a worker: `resource(settings)` is an async
             context manager, its value is `ctx.resource`.
@@ -62,6 +65,7 @@ class Agent:
         reject_on: Errors = (),
         order: Order = "overtake",
         inline: bool = False,
+        cpu: bool | int = False,
         reasons: type[StrEnum] | None = None,
         resource: Opener | None = None,
         version: str = "",
@@ -90,10 +94,12 @@ class Agent:
             order=order,
         )
         self.inline = inline
+        self.cpu = _processes(self, cpu, resource)
         self.reasons = reasons
         self.resource = resource
         self.emitter = Emitter(name, version)
         self.handler: Handler | None = None
+        self.path: Path | None = None  #: the file that `load_agent` found it in
 
     @property
     def dead_topic(self) -> str:
@@ -171,7 +177,22 @@ def load_agent(path: str | Path) -> Agent:
         raise ConfigurationError(
             f"{path}: agent {found[0].name} has no handler; expected a function decorated with @agent.handle"
         )
+    found[0].path = Path(path).resolve()
     return found[0]
+
+
+def _processes(agent: Agent, cpu: bool | int, resource: Opener | None) -> int:
+    """How many processes run its handler; 0: none."""
+    if not isinstance(cpu, int) or cpu < 0:
+        raise ConfigurationError(f"agent {agent.name}: cpu is {cpu!r}; expected True or a number of processes")
+    if cpu and agent.inline:
+        raise ConfigurationError(f"agent {agent.name}: inline=True runs the handler here, cpu in processes; choose one")
+    if cpu and resource:
+        raise ConfigurationError(
+            f"agent {agent.name}: a resource is opened in the worker and cannot go into the processes of cpu; open what the "
+            "handler needs in its module"
+        )
+    return (os.cpu_count() or 1) if cpu is True else int(cpu)
 
 
 def _read_handler(agent: Agent, function: Callable[..., Any]) -> Handler:
@@ -203,6 +224,8 @@ def _read_handler(agent: Agent, function: Callable[..., Any]) -> Handler:
         _check_context(hints[parameters[1]], is_async, place)
     if is_async and agent.inline:
         raise ConfigurationError(f"{place}: inline=True is for plain functions; this one is async")
+    if is_async and agent.cpu:
+        raise ConfigurationError(f"{place}: cpu is for plain functions, which run in processes; this one is async")
     return Handler(function, reads, emits, is_async, len(parameters) == 2)
 
 

@@ -36,7 +36,7 @@ class Failed:
 @dataclass(frozen=True, slots=True)
 class DeadLettered:
     """The event cannot be handled. `cause` is a stable word: undecodable, empty, unknown_schema, invalid, rejected,
-    not_retried, attempts, wrong_output, too_large, hops; `error` is the first error met, for people."""
+    not_retried, attempts, wrong_output, too_large, hops, killed; `error` is the first error met, for people."""
 
     cause: str
     error: str = field(compare=False)

@@ -87,8 +87,12 @@ def describe(settings: Settings, wiring: Wiring) -> str:
         or "nothing"
     )
     handler = wiring.handler
-    kind = "async" if handler.is_async else "inline" if wiring.agent.inline else "threads"
+    kind = (
+        "async" if handler.is_async else "inline" if wiring.agent.inline else "cpu" if wiring.agent.cpu else "threads"
+    )
     limits = f"concurrency={wiring.agent.concurrency} timeout={wiring.agent.timeout:g}s"
+    if wiring.agent.cpu:
+        limits += f" processes={wiring.agent.cpu}"
     if wiring.agent.inline:  # one after the other, and nothing can cut a plain call short
         limits = "concurrency=1"
     code = handler.function.__code__

@@ -56,11 +56,12 @@ CREATE TABLE lifeline (
   agent     text NOT NULL,
   topic     text NOT NULL,
   partition int NOT NULL,
-  owner     text,                          -- null: let go in good order
-  position  bigint NOT NULL,               -- committed when it was taken
-  deaths    int NOT NULL DEFAULT 0,        -- in a row at this position
-  alone     bigint,                        -- the record being handled alone; null: none
-  kills     int NOT NULL DEFAULT 0,        -- of that record
-  until     bigint,                        -- records before this offset are handled alone
+  owner     text,                          -- a worker's life; null: let go in good order
+  position  bigint NOT NULL,               -- committed when it was taken, with a record in hand
+  deaths    int NOT NULL DEFAULT 0,        -- of owners in a row at this position
+  until     bigint,                        -- records before this offset are handled alone; null: none
+  suspect   bigint,                        -- the record that was last handled alone, until it is committed
+  alone     boolean NOT NULL DEFAULT false,  -- it is in hand now, and nothing else is in that process
+  kills     int NOT NULL DEFAULT 0,        -- owners that died meanwhile
   PRIMARY KEY (agent, topic, partition)
 );
