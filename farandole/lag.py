@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from farandole import kafka
@@ -13,7 +14,7 @@ from farandole.errors import Unreachable
 from farandole.kafka import KafkaError, KafkaException, TopicPartition
 from farandole.settings import Settings
 
-T = TypeVar("T")
+K = TypeVar("K")
 
 #: A partition: the topic's name on the broker, and its number.
 Place = tuple[str, int]
@@ -28,6 +29,20 @@ _GONE = {
     KafkaError._UNKNOWN_TOPIC,
     KafkaError.GROUP_ID_NOT_FOUND,
 }
+
+
+#: Answers of a broker that has just learned of a topic or a group, or is about to.
+_SOON = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+}
+#: Seconds until such a question is asked again.
+_PAUSE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,39 +83,37 @@ class Broker:
 
     def ends(self, places: Iterable[Place]) -> dict[Place, Span]:
         """See `ends`."""
-        asked = [TopicPartition(*place) for place in places]
-        if not asked:
-            return {}
-        low, high = kafka.OffsetSpec.earliest(), kafka.OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        committed = {"isolation_level": kafka.IsolationLevel.READ_COMMITTED, "request_timeout": PATIENCE}
-        first = self._admin.list_offsets(dict.fromkeys(asked, low), **committed)
-        last = self._admin.list_offsets(dict.fromkeys(asked, high), **committed)
-        lows, highs = self._answers(_by_place(first)), self._answers(_by_place(last))
+        first, last = kafka.OffsetSpec.earliest(), kafka.OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = set(places)
+        lows, highs = (self._answers(asked, partial(self._ask_offsets, spec)) for spec in (first, last))
         return {place: Span(lows[place].offset, highs[place].offset) for place in lows.keys() & highs.keys()}
+
+    def _ask_offsets(self, spec: kafka.OffsetSpec, places: set[Place]) -> dict[Place, Future[Any]]:
+        futures = self._admin.list_offsets(
+            {TopicPartition(*place): spec for place in places},
+            isolation_level=kafka.IsolationLevel.READ_COMMITTED,
+            request_timeout=PATIENCE,
+        )
+        return {(part.topic, part.partition): future for part, future in futures.items()}
 
     def groups(self, names: Iterable[str]) -> dict[str, Group]:
         """Every group, those that do not exist with no offsets. Raises Unreachable when the broker is away."""
-        asked = sorted(names)
-        if not asked:
-            return {}
-        one = kafka.ConsumerGroupTopicPartitions
-        futures = {
-            name: self._admin.list_consumer_group_offsets([one(name)], require_stable=False, request_timeout=PATIENCE)[
-                name
-            ]
-            for name in asked
-        }
-        described = self._admin.describe_consumer_groups(asked, request_timeout=PATIENCE)
-        offsets, members = self._answers(futures), self._answers(described)
-        return {
-            name: Group(
-                {(part.topic, part.partition): part.offset for part in offsets[name].topic_partitions if not part.error}
-                if name in offsets
-                else {},
-                len(members[name].members) if name in members else None,
-            )
-            for name in asked
-        }
+        asked = set(names)
+        offsets = self._answers(asked, self._ask_committed)
+        members = self._answers(asked, self._ask_members)
+        found = {}
+        for name in asked:
+            parts = offsets[name].topic_partitions if name in offsets else []
+            stored = {(part.topic, part.partition): part.offset for part in parts if not part.error}
+            found[name] = Group(stored, len(members[name].members) if name in members else None)
+        return found
+
+    def _ask_committed(self, groups: set[str]) -> dict[str, Future[Any]]:
+        one, ask = kafka.ConsumerGroupTopicPartitions, self._admin.list_consumer_group_offsets  # takes one at a time
+        return {name: ask([one(name)], require_stable=False, request_timeout=PATIENCE)[name] for name in groups}
+
+    def _ask_members(self, groups: set[str]) -> dict[str, Future[Any]]:
+        return dict(self._admin.describe_consumer_groups(sorted(groups), request_timeout=PATIENCE))
 
     def oldest(self, positions: dict[Place, int], seconds: float) -> dict[Place, int | None]:
         """Kafka's timestamp (ms) of the first record at or behind each position; None where there is none, only the ends of
@@ -130,29 +143,33 @@ class Broker:
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The broker's ids of the topics that exist. Raises Unreachable when the broker is away."""
-        asked = sorted(topics)
-        if not asked:
-            return {}
-        futures = self._admin.describe_topics(kafka.TopicCollection(asked), request_timeout=PATIENCE)
-        return {name: str(found.topic_id) for name, found in self._answers(futures).items()}
+        found = self._answers(set(topics), self._ask_topics)
+        return {name: str(one.topic_id) for name, one in found.items()}
 
-    def _answers(self, futures: dict[Any, Future[T]]) -> dict[Any, T]:
-        """What came; without what the broker does not have. Raises Unreachable for what did not come."""
-        wait(futures.values(), timeout=2 * PATIENCE)
-        found: dict[Any, T] = {}
-        for name, future in futures.items():
-            try:
-                found[name] = future.result(0)
-            except TimeoutError:
-                raise Unreachable(f"the Kafka broker at {self._settings.brokers} did not answer in time") from None
-            except KafkaException as failure:
-                if kafka.error_of(failure).code() not in _GONE:
-                    raise kafka.unreachable(self._settings, failure) from failure
+    def _ask_topics(self, topics: set[str]) -> dict[str, Future[Any]]:
+        return dict(self._admin.describe_topics(kafka.TopicCollection(sorted(topics)), request_timeout=PATIENCE))
+
+    def _answers(self, asked: set[K], ask: Callable[[set[K]], dict[K, Future[Any]]]) -> dict[K, Any]:
+        """What the broker has of what is asked. Raises Unreachable for what did not come in time."""
+        found: dict[K, Any] = {}
+        deadline = time.monotonic() + PATIENCE
+        while asked:
+            futures, asked = ask(asked), set()
+            wait(futures.values(), timeout=2 * PATIENCE)
+            for name, future in futures.items():
+                try:
+                    found[name] = future.result(0)
+                except TimeoutError:
+                    raise Unreachable(f"the Kafka broker at {self._settings.brokers} did not answer in time") from None
+                except KafkaException as failure:
+                    code = kafka.error_of(failure).code()
+                    if code in _SOON and time.monotonic() < deadline:
+                        asked.add(name)
+                    elif code not in _GONE:
+                        raise kafka.unreachable(self._settings, failure) from failure
+            if asked:
+                time.sleep(_PAUSE)
         return found
-
-
-def _by_place(futures: dict[TopicPartition, Future[T]]) -> dict[Any, Future[T]]:
-    return {(part.topic, part.partition): future for part, future in futures.items()}
 
 
 def _is_final(error: KafkaError | None) -> bool:

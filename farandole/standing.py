@@ -90,7 +90,8 @@ class AgentStanding:
         """Events a second, over the last ten: handled, emitted, dead_lettered."""
         told = [worker.vitals.get("rates") or {} for worker in self.alive]
         return {
-            name: round(sum((one.get(name, 0) for one in told), 0.0), 3) for name in ("handled", "emitted", "dead_lettered")
+            name: round(sum((one.get(name, 0) for one in told), 0.0), 3)
+            for name in ("handled", "emitted", "dead_lettered")
         }
 
     @property
