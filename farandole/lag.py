@@ -63,7 +63,9 @@ class Group:
 
 def ends(settings: Settings, places: Iterable[Place]) -> dict[Place, Span]:
     """The spans of these partitions, without those that do not exist. Raises Unreachable when the broker is away."""
-    return Broker(settings).ends(places)
+    broker = Broker(settings)
+    there = broker.partitions()
+    return broker.ends((topic, number) for topic, number in places if number < there.get(topic, 0))
 
 
 class Broker:
@@ -82,7 +84,7 @@ class Broker:
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
 
     def ends(self, places: Iterable[Place]) -> dict[Place, Span]:
-        """See `ends`."""
+        """The same, of partitions that are known to exist: it is waited for one that has no leader yet."""
         first, last = kafka.OffsetSpec.earliest(), kafka.OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = set(places)
         lows, highs = (self._answers(asked, partial(self._ask_offsets, spec)) for spec in (first, last))
