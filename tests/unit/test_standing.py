@@ -30,7 +30,12 @@ def worker(state: str = "running", age: float = 1, alive: bool = True, **vitals:
 
 def everything() -> AgentStanding:
     """An agent of which there is something to say everywhere."""
-    told = {"in_flight": 3, "last_error": EVIL, "last_error_at": "2026-01-02T03:04:00+00:00", "reason": EVIL}
+    told: dict[str, Any] = {
+        "in_flight": 3,
+        "last_error": EVIL,
+        "last_error_at": "2026-01-02T03:04:00+00:00",
+        "reason": EVIL,
+    }
     return AgentStanding(
         *(EVIL, False, EVIL, Lag(2, 1.5, {EVIL: {0: 2}}), Lag(0, None, {}), 1),
         [worker("braked", **told), worker("stopped", 99, False, reason=EVIL), worker("gone", 99, False)],
