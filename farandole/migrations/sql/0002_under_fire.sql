@@ -1,4 +1,4 @@
--- Waits, owners of claims, workers that show themselves, and partitions whose workers die.
+-- Waits, owners of claims, workers that show themselves, partitions whose workers die, and what is known of offsets.
 
 -- Who claimed: of two workers that hold the same record for a moment, only the later one may suspend its handling.
 ALTER TABLE step ADD COLUMN owner text;
@@ -63,5 +63,18 @@ CREATE TABLE lifeline (
   suspect   bigint,                        -- the record that was last handled alone, until it is committed
   alone     boolean NOT NULL DEFAULT false,  -- it is in hand now, and nothing else is in that process
   kills     int NOT NULL DEFAULT 0,        -- owners that died meanwhile
+  PRIMARY KEY (agent, topic, partition)
+);
+
+-- What is known of an agent's partitions beside the offsets in Kafka: which topic they belong to, and that there were any.
+CREATE TABLE agent_offset (
+  agent      text NOT NULL,
+  topic      text NOT NULL,                -- without the namespace
+  partition  int NOT NULL,
+  topic_id   text,                         -- Kafka's; a recreated topic has another. null: the broker did not tell
+  position   bigint,                       -- committed when last looked at; null: none ever was
+  gap        text,                         -- why the agent stands still until a person decides
+  go_on_at   bigint,                       -- where that person wants it to go on; taken up at the next assignment
+  updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (agent, topic, partition)
 );
