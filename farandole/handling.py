@@ -79,7 +79,7 @@ class Handling:
                     exc_info=error if last else None,
                 )
                 if last:
-                    return DeadLettered("attempts", _text(first), attempt)
+                    return DeadLettered("attempts", _text(first), attempt, _text(error))
                 await self.sleep(self._backoff(attempt, error))
                 attempt, outage = attempt + 1, self.outage()
 

@@ -10,6 +10,7 @@ from farandole.codec import Contract
 from farandole.event import Event
 from farandole.kafka import Record
 from farandole.outcome import Outcome
+from farandole.wake import Wake
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +35,7 @@ class Item:
     fields: dict[str, Any] | None = None  #: envelope and payload as decoded; None for bytes that are no event
     payload: Event | None = None
     outcome: Outcome | None = None
+    wake: Wake | None = None
 
     def event(self) -> tuple[Event, dict[str, Any]]:
         """Payload and fields of an item that was decoded. Raises RuntimeError for one that was not."""
