@@ -18,7 +18,7 @@ from farandole.outcome import DeadLettered, Emitted, Failed, Skipped, Suspended
 from farandole.records import coordinates
 from farandole.settings import Settings
 from farandole.worker import trail
-from farandole.worker.batch import Item
+from farandole.worker.holdings import Item
 
 #: Bytes. Kafka's default limit for a topic's batch of records; a record above it aborts the transaction of all others.
 MAX_RECORD_BYTES = 1_048_588

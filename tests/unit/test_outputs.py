@@ -20,8 +20,9 @@ from farandole.outcome import DeadLettered, Emitted, Failed, Skipped
 from farandole.settings import Settings, load_settings
 from farandole.wake import Wake
 from farandole.worker import trail
-from farandole.worker.batch import Held, Item
+from farandole.worker.holdings import Held, Item
 from farandole.worker.outputs import MAX_RECORD_BYTES, Output, Outputs
+from farandole.worker.tracker import Tracker
 
 
 class Asked(Event, topic="jobs.asked", stage="asked"):
@@ -45,12 +46,11 @@ def outputs(limits: dict[str, int] | None = None, **options: Any) -> Outputs:
     return Outputs(SETTINGS, replace(agent.wiring("jobs"), limits=limits or {}))
 
 
-def item(*, fields: bool = True, wake: Wake | None = None, hop: int = 0, **record: Any) -> Item:
+def item(*, fields: bool = True, wake: Wake | None = None, hop: int = 0, **parts: Any) -> Item:
     raw = begin(ids.new_trace_id(), Emitter("client"), "jobs.Asked") | {"hop": hop, "run": wake.run if wake else 0}
-    given = {"key": b"k", "value": b"v", "headers": [], **record}
-    made = Item(Record("jobs.asked", 0, 7, 1_700_000_000_000, **given), Held("jobs.asked", 0, 0))
-    made.fields, made.wake = (raw if fields else None), wake
-    return made
+    given = {"key": b"k", "value": b"v", "headers": [], **parts}
+    record = Record("jobs.asked", 0, 7, 1_700_000_000_000, **given)
+    return Item(record, Held("jobs.asked", 0, Tracker(0), (0, [])), 7, wake, fields=raw if fields else None)
 
 
 def decoded(output: Output, event: type[Event]) -> dict[str, Any]:

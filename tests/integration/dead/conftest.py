@@ -96,7 +96,7 @@ class Flow:
 
     def rows(self, query: str, *given: object) -> list[tuple[Any, ...]]:
         with postgres.connect(self.settings) as database:
-            return database.execute(query, given).fetchall()  # type: ignore[call-overload, no-any-return]
+            return database.execute(query, given).fetchall()
 
     def open(self) -> int:
         """Letters that nobody has answered, as the projection knows them."""
@@ -105,12 +105,13 @@ class Flow:
     def status(self, key: str) -> tuple[str, int]:
         """Status and run of the job of a business key."""
         trace_id = ids.trace_id_of_key("jobs", key)
-        return self.rows("SELECT status, run FROM job_state WHERE trace_id = %s", trace_id)[0]  # type: ignore[return-value]
+        status, run = self.rows("SELECT status, run FROM job_state WHERE trace_id = %s", trace_id)[0]
+        return status, run
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """`farandole dead …`"""
         return subprocess.Popen(
-            [sys.executable, "-m", "farandole", "dead", *arguments], cwd=ROOT, env=environment(self.settings) | {"COLUMNS": "110"},
+            [sys.executable, "-m", "farandole", "dead", *arguments], cwd=ROOT, env=environment(self.settings, COLUMNS="110"),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""A redrive that stands still at one point, for a test to kill: `python -m tests.integration.dead.interrupted between|inside`."""
+"""A redrive that stands still for a test to kill it: `between` two transactions, or `inside` one."""
 
 from __future__ import annotations
 

@@ -26,6 +26,10 @@ def records(words: list[str] = WORDS) -> Contents:
     return [(word.encode(), encoded(word)) for word in words]
 
 
+def large_headers(size: int) -> list[tuple[str, bytes | None]]:
+    return [("big", b"h" * size)]
+
+
 def answers(flow: Flow, name: str) -> list[str]:
     """The letters that the events on a topic answer, as committed."""
     return sorted(fields["dead_event_id"] for fields in flow.log.fields(f"jobs.{name}"))
@@ -45,13 +49,12 @@ def test_a_letter_is_given_back_as_it_was_and_its_job_runs_again(flow: Flow) -> 
     assert flow.woken() == flow.heard()
     for record in flow.wakes():
         found = Record("grump.wake", record.partition, record.offset, 0, record.key, record.value, record.headers)
-        kept, wake = unwrap(found)
-        assert kept.headers == odd
-        assert wake
-        first = heard[wake.origin.offset]
-        assert (first.key, first.value) == (record.key, record.value)
-        assert wake == Wake(Coordinates("jobs.heard", 0, first.offset, wake.origin.timestamp_ms), seq=0, run=1)
-        assert wake.origin.timestamp_ms > 0
+        kept, wake = unwrap(found, flow.settings.topic)
+        first = heard[kept.offset]
+        assert (kept.topic, kept.partition, kept.headers) == (flow.settings.topic("jobs.heard"), 0, odd)
+        assert (kept.key, kept.value) == (first.key, first.value)
+        assert wake == Wake(Coordinates("jobs.heard", 0, first.offset, kept.timestamp_ms), seq=0, run=1)
+        assert kept.timestamp_ms > 0
     flow.folded()
     assert flow.status("good") == flow.status("no event") == ("running", 1)
     trace_id = ids.trace_id_of_key("jobs", "good")
@@ -118,7 +121,7 @@ def test_a_discarded_letter_ends_its_job_and_is_not_given_back(flow: Flow) -> No
 
 def test_a_letter_that_holds_a_part_is_given_back_whole_from_its_origin(flow: Flow) -> None:
     """1.9 MB beside 190 kB of headers fit a dead letter with its own headers just not, and a wake just so."""
-    value, headers = encoded("x" * 1_896_000), [("big", b"h" * 199_000)]
+    value, headers = encoded("x" * 1_896_000), large_headers(199_000)
     with flow.grump():
         flow.raise_limit("jobs.heard", 4 * 1024 * 1024)
         flow.write_large("jobs.heard", b"giant", value, headers)
