@@ -6,12 +6,12 @@ import inspect
 import os
 import re
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from farandole.avro import topic_of
 from farandole.codec import Contract, contract
@@ -49,6 +49,8 @@ class Agent:
         resource: opens what the handler needs (a pool, a client), once a worker: `resource(settings)` is an async
             context manager, its value is `ctx.resource`.
         version: shown in `emitted_by`; never part of an id.
+        if_dead: "fail" ends the job as failed when an event of it is dead-lettered; without it the job is blocked.
+        brake: so many dead letters in a row, or half of the last thousand, stop the worker; None never does.
     """
 
     def __init__(
@@ -69,6 +71,8 @@ class Agent:
         reasons: type[StrEnum] | None = None,
         resource: Opener | None = None,
         version: str = "",
+        if_dead: Literal["fail"] | None = None,
+        brake: int | None = 100,
     ) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
             raise ConfigurationError(
@@ -80,7 +84,13 @@ class Agent:
             )
         if concurrency < 1:
             raise ConfigurationError(f"agent {name}: concurrency is {concurrency}; expected 1 or more")
+        if if_dead not in (None, "fail") or (brake or 0) < 0:
+            raise ConfigurationError(
+                f"agent {name}: if_dead is {if_dead!r} and brake {brake}; expected 'fail' or None, and a number or None"
+            )
         self.name = name
+        self.if_dead = if_dead
+        self.brake = brake or 0
         self.concurrency = concurrency
         self.timeout = seconds(timeout, f"agent {name}: timeout")
         self.retries = policy(
@@ -151,18 +161,27 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """An agent in its flow: topics are without the namespace; `reads` is by full Avro name."""
+    """An agent in its flow: topics are without the namespace; `reads` is by full Avro name.
+
+    `limits` are bytes that a record may have, by topic, as the broker says; Kafka's default holds for the others.
+    """
 
     agent: Agent
     handler: Handler
     topic: str
     reads: dict[str, Contract]
     emits: dict[type[Event], Contract]
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def contracts(self) -> list[Contract]:
         """Every schema that this agent writes or reads."""
         return [*self.reads.values(), *self.emits.values()]
+
+    @property
+    def writes(self) -> set[str]:
+        """Every topic that a handling may write to."""
+        return {self.agent.dead_topic, *(contract.topic for contract in self.emits.values())}
 
 
 def load_agent(path: str | Path) -> Agent:

@@ -93,7 +93,7 @@ class Handling:
             exc_info=error if cause else None,
         )
         if cause:
-            return DeadLettered(cause, first_error, attempt)
+            return DeadLettered(cause, first_error, attempt, _text(error))
         seconds = retries.wait(attempt, error, self.chance())
         if self.suspends and seconds > retries.in_place:
             return Suspended(seconds, first_error, attempt)

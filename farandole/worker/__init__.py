@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from farandole import kafka, schemas, topics
@@ -31,7 +32,7 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
         raise ConfigurationError(f"two agents have the same name, among {', '.join(names)}; a name is a consumer group")
     stop = asyncio.Event()
     _on_signals(stop)
-    await asyncio.to_thread(prepare, settings, wirings)
+    wirings = await asyncio.to_thread(prepare, settings, wirings)
     failures: list[BaseException] = []
 
     async def run(wiring: Wiring) -> None:
@@ -60,8 +61,9 @@ async def _run_once(settings: Settings, wiring: Wiring, stop: asyncio.Event) -> 
     return True
 
 
-def prepare(settings: Settings, wirings: Sequence[Wiring]) -> None:
-    """Print the wiring; check broker, database, topics and schemas, so that what is wrong is said before the first poll."""
+def prepare(settings: Settings, wirings: Sequence[Wiring]) -> list[Wiring]:
+    """Print the wiring; check broker, database, topics and schemas, so that what is wrong is said before the first poll.
+    Returns the wirings with the limits of the topics they write to."""
     for wiring in wirings:
         log.info("%s", describe(settings, wiring))
     kafka.check_broker(settings)
@@ -77,6 +79,9 @@ def prepare(settings: Settings, wirings: Sequence[Wiring]) -> None:
         if row.status == "drift":
             log.warning("topic_drift %s: %s is %s, declared %s", row.topic, row.setting, row.found, row.declared)
     schemas.publish(settings, {contract.event for wiring in wirings for contract in wiring.contracts})
+    written = {name for wiring in wirings for name in wiring.writes}
+    limits = topics.limits(settings, sorted(written))
+    return [replace(wiring, limits=limits) for wiring in wirings]
 
 
 def describe(settings: Settings, wiring: Wiring) -> str:

@@ -39,6 +39,26 @@ CREATE INDEX wait_job ON wait (trace_id);
 -- What is blocked is looked for by agent and cause among millions of events.
 CREATE INDEX event_log_blocked ON event_log (logged_at) WHERE outcome = 'blocked';
 
+-- Every dead letter, and what answered it: nothing yet, a redrive or a discard.
+CREATE VIEW dead_letter AS
+SELECT letter.event_id, letter.trace_id, letter.run, letter.hop, letter.scope_id, letter.part, letter.parts, letter.tenant,
+       letter.body->>'agent' AS agent, letter.body->>'cause' AS cause, letter.body->>'error' AS error,
+       (letter.body->>'attempts')::int AS attempts, letter.body->>'dead_letter_topic' AS dead_letter_topic,
+       letter.body->>'origin_topic' AS origin_topic, (letter.body->>'origin_partition')::int AS origin_partition,
+       (letter.body->>'origin_offset')::bigint AS origin_offset, letter.logged_at,
+       answer.answer, answer.reason, answer.logged_at AS answered_at
+FROM event_log AS letter
+LEFT JOIN LATERAL (
+  SELECT CASE WHEN type LIKE '%.JobRedriven' THEN 'redriven' ELSE 'discarded' END AS answer,
+         body->>'reason' AS reason, logged_at
+  FROM event_log
+  WHERE event_log.trace_id = letter.trace_id AND event_log.causation_id = letter.event_id
+    AND (type LIKE '%.JobRedriven' OR type LIKE '%.JobDiscarded')
+  ORDER BY logged_at, event_id
+  LIMIT 1
+) AS answer ON true
+WHERE letter.outcome = 'blocked' AND letter.type LIKE '%.JobDeadLettered';
+
 -- Workers as they last showed themselves.
 CREATE TABLE worker (
   agent      text NOT NULL,

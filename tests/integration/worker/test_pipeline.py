@@ -110,7 +110,9 @@ def test_a_worker_whose_slot_was_taken_begins_anew_under_another(stage: Stage) -
     with stage.agent() as first:
         first.signal(signal.SIGSTOP)
         with postgres.connect(stage.settings) as database:
-            found = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'farandole echo %'"
+            found = (
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'farandole echo %'"
+            )
             eventually(lambda: database.execute(found).fetchall(), "its sessions are ended")
         with stage.agent() as second:
             second.said("ready agent=echo")
