@@ -30,7 +30,7 @@ class Waits:
     def __init__(self, settings: Settings, agent: Agent) -> None:
         self._settings = settings
         self._agent = agent.name
-        self._hold = agent.retries.order == "hold"
+        self.holds = agent.retries.order == "hold"  #: events of a key wait for each other
 
     def suspend(
         self, connection: Connection[Any], items: Sequence[Item], owner: str
@@ -58,7 +58,7 @@ class Waits:
     def behind(self, connection: Connection[Any], items: Sequence[Item]) -> list[Item]:
         """Of items about to be handled, those that must wait behind an earlier event of their key (order="hold")."""
         held = [item for item in items if self.lane(item) is not None]
-        if not self._hold or not held:
+        if not self.holds or not held:
             return []
         return [held[row[0]] for row in connection.execute(_SQL["lanes_behind"], self._places(held))]
 
@@ -91,7 +91,7 @@ class Waits:
 
     def lane(self, item: Item) -> bytes | None:
         """What stands for the key among events that wait for each other; None where they do not, or there is no key."""
-        return sha256(item.record.key).digest() if self._hold and item.record.key else None
+        return sha256(item.record.key).digest() if self.holds and item.record.key else None
 
     def _end(self, connection: Connection[Any], waits: Sequence[Numbered]) -> list[tuple[Any, ...]]:
         return self._rows(connection, "settle", *_columns(waits), self._agent) if waits else []
