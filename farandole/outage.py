@@ -22,25 +22,31 @@ class Outage:
     """Begins with the first failure; made anew for each piece of work, so that an outage's length is counted afresh.
 
     `limit` is in seconds; `stopping` tells whether the worker has been asked to stop, after which only `grace` seconds are
-    left.
+    left. `clock` counts seconds from any moment.
     """
 
     def __init__(
-        self, who: str, limit: float, stopping: Callable[[], bool] = lambda: False, grace: float = 0.0
+        self,
+        who: str,
+        limit: float,
+        stopping: Callable[[], bool] = lambda: False,
+        grace: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._who = who
         self._limit = limit
         self._stopping = stopping
         self._grace = grace
+        self._clock = clock
         self._began: float | None = None
         self._asked: float | None = None
 
     def endure(self, failure: BaseException) -> float:
         """Seconds to wait before the next try, jittered. Raises Stopped, with the failure, when it has lasted too long."""
-        now = time.monotonic()
-        self._began = self._began or now
+        now = self._clock()
+        self._began = now if self._began is None else self._began
         if self._stopping():
-            self._asked = self._asked or now
+            self._asked = now if self._asked is None else self._asked
         lasted = now - self._began
         reason = f"{type(failure).__name__}: {failure}"[:500]
         if lasted > self._limit:

@@ -36,7 +36,8 @@ class Failed:
 @dataclass(frozen=True, slots=True)
 class DeadLettered:
     """The event cannot be handled. `cause` is a stable word: undecodable, empty, unknown_schema, invalid, rejected,
-    attempts, wrong_output, too_large; `error` is the first error met, `last_error` the last, for people."""
+    not_retried, attempts, wrong_output, too_large, killed; `error` is the first error met, `last_error` the last one, for
+    people."""
 
     cause: str
     error: str = field(compare=False)

@@ -15,6 +15,7 @@ from farandole.agent import Agent, Wiring
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError
 from farandole.migrate import migrate
 from farandole.settings import Settings
+from farandole.worker.ledger import SlotLost
 from farandole.worker.worker import Worker
 
 log = logging.getLogger("farandole.worker")
@@ -36,7 +37,8 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
 
     async def run(wiring: Wiring) -> None:
         try:
-            await Worker(settings, wiring, stop).run()
+            while not await _run_once(settings, wiring, stop):
+                log.warning("agent %s begins anew under another slot", wiring.agent.name)
         except (Exception, asyncio.CancelledError) as failure:
             failures.append(failure)
             log.error(
@@ -47,6 +49,16 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
     await asyncio.gather(*(run(wiring) for wiring in wirings))
     if failures:
         raise _first(failures)
+
+
+async def _run_once(settings: Settings, wiring: Wiring, stop: asyncio.Event) -> bool:
+    """A worker until its end; False when it must begin anew because its slot is another's."""
+    try:
+        await Worker(settings, wiring, stop).run()
+    except SlotLost as reason:
+        log.warning("slot_lost agent=%s: %s", wiring.agent.name, reason)
+        return stop.is_set()
+    return True
 
 
 def prepare(settings: Settings, wirings: Sequence[Wiring]) -> list[Wiring]:
@@ -80,15 +92,19 @@ def describe(settings: Settings, wiring: Wiring) -> str:
         or "nothing"
     )
     handler = wiring.handler
-    kind = "async" if handler.is_async else "inline" if wiring.agent.inline else "threads"
+    kind = (
+        "async" if handler.is_async else "inline" if wiring.agent.inline else "cpu" if wiring.agent.cpu else "threads"
+    )
     limits = f"concurrency={wiring.agent.concurrency} timeout={wiring.agent.timeout:g}s"
+    if wiring.agent.cpu:
+        limits += f" processes={wiring.agent.cpu}"
     if wiring.agent.inline:  # one after the other, and nothing can cut a plain call short
         limits = "concurrency=1"
     code = handler.function.__code__
     return (
         f"wiring agent={wiring.agent.name} group={settings.group(wiring.agent.name)} topic={settings.topic(wiring.topic)} "
         f"reads={reads} emits={emits} handler={Path(code.co_filename).name}:{code.co_firstlineno} kind={kind} "
-        f"{limits} attempts={wiring.agent.attempts}"
+        f"{limits} attempts={wiring.agent.retries.attempts}"
     )
 
 

@@ -20,7 +20,7 @@ from farandole.worker.decoding import Decoding
 from farandole.worker.flight import Flight
 from farandole.worker.holdings import Holdings, Item
 from farandole.worker.intake import Intake
-from farandole.worker.ledger import Ledger
+from farandole.worker.ledger import Ledger, SlotLost
 from farandole.worker.outputs import Outputs
 from farandole.worker.settle import Settlement
 
@@ -67,10 +67,10 @@ class Worker:
                 for task in (stopping, *tasks):
                     task.cancel()
                 await asyncio.wait(first[:1] + first[2:])
-                await self.drain()
-            for ended in first:
-                if ended.done() and not ended.cancelled():
-                    ended.result()
+                failure = next((ended.exception() for ended in first if ended.done() and not ended.cancelled()), None)
+                await self.drain(lost=isinstance(failure, SlotLost))
+            if failure:
+                raise failure
 
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
         """What runs beside each other until one of them ends, which is a failure."""
@@ -95,7 +95,7 @@ class Worker:
         )
         stack.push_async_callback(asyncio.to_thread, self.intake.close)
         outputs = Outputs(settings, self.wiring)
-        self.settlement = Settlement(settings, self.intake, self.holdings, outputs, identity, group)
+        self.settlement = Settlement(settings, self.intake, self.holdings, outputs, self.ledger, group)
         await self._settling(self.settlement.open, self.outage())
         self.intake.start()
         log.info("ready agent=%s group=%s slot=%d topic=%s", self.agent.name, group, slot, topics[0])
@@ -187,10 +187,11 @@ class Worker:
             if not settled:
                 return
 
-    async def drain(self) -> None:
-        """Let what runs end, within the grace period, and commit all that is finished."""
-        await self.flight.drain(self.settings.grace_seconds)
-        await self._settle_once()
+    async def drain(self, lost: bool) -> None:
+        """Let what runs end, within the grace period, and commit all that is finished; nothing is, where all is `lost`."""
+        await self.flight.drain(0 if lost else self.settings.grace_seconds)
+        if not lost:
+            await self._settle_once()
 
     def report(self, items: list[Item]) -> None:
         """Count and log what was committed."""
