@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from farandole.avro import topic_of
 from farandole.codec import Contract, contract
@@ -42,10 +43,14 @@ class Agent:
         reject_on: error types that are dead-lettered at once ("rejected").
         order: "overtake": later events of a key do not wait for one that is put off. "hold": they do.
         inline: the handler is a pure, fast function and runs without a thread or task of its own.
+        cpu: the plain handler computes for long and runs in processes: how many, True for one a core. They load the agent's
+            file anew. `timeout` ends the process; a process that dies fails its attempt and is replaced.
         reasons: the closed list of words this agent may `Fail` with.
         resource: opens what the handler needs (a pool, a client), once a worker: `resource(settings)` is an async
             context manager, its value is `ctx.resource`.
         version: shown in `emitted_by`; never part of an id.
+        if_dead: "fail" ends the job as failed when an event of it is dead-lettered; without it the job is blocked.
+        brake: so many dead letters in a row, or half of the last thousand, stop the worker; None never does.
     """
 
     def __init__(
@@ -62,9 +67,12 @@ class Agent:
         reject_on: Errors = (),
         order: Order = "overtake",
         inline: bool = False,
+        cpu: bool | int = False,
         reasons: type[StrEnum] | None = None,
         resource: Opener | None = None,
         version: str = "",
+        if_dead: Literal["fail"] | None = None,
+        brake: int | None = 100,
     ) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
             raise ConfigurationError(
@@ -76,7 +84,13 @@ class Agent:
             )
         if concurrency < 1:
             raise ConfigurationError(f"agent {name}: concurrency is {concurrency}; expected 1 or more")
+        if if_dead not in (None, "fail") or (brake or 0) < 0:
+            raise ConfigurationError(
+                f"agent {name}: if_dead is {if_dead!r} and brake {brake}; expected 'fail' or None, and a number or None"
+            )
         self.name = name
+        self.if_dead = if_dead
+        self.brake = brake or 0
         self.concurrency = concurrency
         self.timeout = seconds(timeout, f"agent {name}: timeout")
         self.retries = policy(
@@ -90,10 +104,12 @@ class Agent:
             order=order,
         )
         self.inline = inline
+        self.cpu = _processes(self, cpu, resource)
         self.reasons = reasons
         self.resource = resource
         self.emitter = Emitter(name, version)
         self.handler: Handler | None = None
+        self.path: Path | None = None  #: the file that `load_agent` found it in
 
     @property
     def dead_topic(self) -> str:
@@ -145,18 +161,27 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """An agent in its flow: topics are without the namespace; `reads` is by full Avro name."""
+    """An agent in its flow: topics are without the namespace; `reads` is by full Avro name.
+
+    `limits` are bytes that a record may have, by topic, as the broker says; Kafka's default holds for the others.
+    """
 
     agent: Agent
     handler: Handler
     topic: str
     reads: dict[str, Contract]
     emits: dict[type[Event], Contract]
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def contracts(self) -> list[Contract]:
         """Every schema that this agent writes or reads."""
         return [*self.reads.values(), *self.emits.values()]
+
+    @property
+    def writes(self) -> set[str]:
+        """Every topic that a handling may write to."""
+        return {self.agent.dead_topic, *(contract.topic for contract in self.emits.values())}
 
 
 def load_agent(path: str | Path) -> Agent:
@@ -171,7 +196,22 @@ def load_agent(path: str | Path) -> Agent:
         raise ConfigurationError(
             f"{path}: agent {found[0].name} has no handler; expected a function decorated with @agent.handle"
         )
+    found[0].path = Path(path).resolve()
     return found[0]
+
+
+def _processes(agent: Agent, cpu: bool | int, resource: Opener | None) -> int:
+    """How many processes run its handler; 0: none."""
+    if not isinstance(cpu, int) or cpu < 0:
+        raise ConfigurationError(f"agent {agent.name}: cpu is {cpu!r}; expected True or a number of processes")
+    if cpu and agent.inline:
+        raise ConfigurationError(f"agent {agent.name}: inline=True runs the handler here, cpu in processes; choose one")
+    if cpu and resource:
+        raise ConfigurationError(
+            f"agent {agent.name}: a resource is opened in the worker and cannot go into the processes of cpu; open what the "
+            "handler needs in its module"
+        )
+    return (os.cpu_count() or 1) if cpu is True else int(cpu)
 
 
 def _read_handler(agent: Agent, function: Callable[..., Any]) -> Handler:
@@ -203,6 +243,8 @@ def _read_handler(agent: Agent, function: Callable[..., Any]) -> Handler:
         _check_context(hints[parameters[1]], is_async, place)
     if is_async and agent.inline:
         raise ConfigurationError(f"{place}: inline=True is for plain functions; this one is async")
+    if is_async and agent.cpu:
+        raise ConfigurationError(f"{place}: cpu is for plain functions, which run in processes; this one is async")
     return Handler(function, reads, emits, is_async, len(parameters) == 2)
 
 

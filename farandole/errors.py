@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 5  #: the broker or the database does not answer
     TIMEOUT = 6  #: a deadline given by the user passed
     STOPPED = 7  #: a worker or projector stopped by itself; its reason was printed
+    STANDS_STILL = 8  #: something waits for a person: a gap, a brake, an outage, a suspended projection
     NO_NETWORK = 10  #: a first download was needed and no registry answered
     DISK_FULL = 11
     NO_JAVA = 12  #: no usable Java runtime

@@ -22,6 +22,7 @@ from farandole.errors import Fail, Poison, Reject, Stopped, Unreachable
 from farandole.event import Event
 from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Emitted, Failed, Outcome, Suspended
+from farandole.processes import Processes
 from farandole.threads import in_thread
 
 log = logging.getLogger("farandole.handling")
@@ -47,6 +48,7 @@ class Handling:
     outage: Callable[[], Outage] = lambda: Outage("handler", 0.0)
     suspends: bool = False  #: long waits are handed back as `Suspended`; otherwise all are made in place
     chance: Callable[[], float] = random.random
+    processes: Processes | None = None  #: of an agent with `cpu`, which runs its handler there
 
     async def run(self, payload: Event, envelope: Envelope, attempts_before: int = 0, first_error: str = "") -> Outcome:
         """How the event ends: the closed set of §"How an attempt ends" in DESIGN.md. Raises Stopped for a long outage.
@@ -91,7 +93,7 @@ class Handling:
             exc_info=error if cause else None,
         )
         if cause:
-            return DeadLettered(cause, first_error, attempt)
+            return DeadLettered(cause, first_error, attempt, _text(error))
         seconds = retries.wait(attempt, error, self.chance())
         if self.suspends and seconds > retries.in_place:
             return Suspended(seconds, first_error, attempt)
@@ -114,6 +116,8 @@ class Handling:
             arguments = (payload, context) if handler.takes_context else (payload,)
             async with asyncio.timeout(agent.timeout):
                 return await handler.function(*arguments)
+        if self.processes:  # none in `deliver`: the handler runs here
+            return await self.processes.run(payload, envelope.raw, attempt)
         call = self.plain_call(payload, envelope, attempt)
         if agent.inline:
             return call()

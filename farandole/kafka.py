@@ -15,10 +15,12 @@ from confluent_kafka import (
     OFFSET_INVALID,
     Consumer,
     ConsumerGroupTopicPartitions,
+    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec  # type: ignore[attr-defined]
@@ -222,8 +224,6 @@ def broker_setting(settings: Settings, name: str) -> str | None:
 
 def topic_ids(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
     """The broker's id of each topic: a deleted and recreated topic has another, which offsets alone do not show."""
-    from confluent_kafka import TopicCollection
-
     client = admin(settings)  # a name of its own: its futures fail once it is collected
     futures = client.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER)
     return {name: str(future.result().topic_id) for name, future in futures.items()}
@@ -238,13 +238,17 @@ __all__ = [
     "AdminClient",
     "ConfigResource",
     "Consumer",
+    "ConsumerGroupTopicPartitions",
     "Headers",
+    "IsolationLevel",
     "KafkaError",
     "KafkaException",
     "Message",
     "NewTopic",
+    "OffsetSpec",
     "Producer",
     "Record",
+    "TopicCollection",
     "TopicPartition",
     "admin",
     "bounds",
