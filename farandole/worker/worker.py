@@ -56,6 +56,7 @@ class Worker:
         self.agent = agent = wiring.agent
         self.stop = stop
         self.isolation = isolation
+        self.leaving = False  #: it ends, asked to or not: outages are sat out no longer than the grace period
         # One thread for the ledger and one for commits: neither waits for the other, and each needs no lock of its own.
         self.claiming = ThreadPoolExecutor(1, thread_name_prefix=f"claim-{agent.name}")
         self.settling = ThreadPoolExecutor(1, thread_name_prefix=f"settle-{agent.name}")
@@ -98,6 +99,7 @@ class Worker:
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self.leaving = True
             for task in (stopping, *tasks):
                 task.cancel()
             await asyncio.wait([stopping, *tasks])
@@ -130,7 +132,11 @@ class Worker:
         """For one piece of work that an outage may hold up."""
         settings, who = self.settings, f"agent {self.agent.name}"
         return Outage(
-            who, settings.outage_seconds, self.stop.is_set, settings.grace_seconds, tell=self.conduct.signs.outage
+            who,
+            settings.outage_seconds,
+            lambda: self.leaving or self.stop.is_set(),
+            settings.grace_seconds,
+            tell=self.conduct.signs.outage,
         )
 
     def vitals(self) -> Vitals:
