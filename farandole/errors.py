@@ -72,13 +72,17 @@ class Poison(Exception):
         self.cause = cause
 
 
+#: Seconds. More is a mistake of units; the database has no date for the largest numbers.
+LONGEST = 366 * 86_400
+
+
 class Retry(Exception):
     """Raised by a handler: try this event again, `after` seconds from now (default: the agent's backoff)."""
 
     def __init__(self, reason: str = "the handler asked for a retry", *, after: float | None = None) -> None:
         super().__init__(reason)
-        if after is not None and not 0 <= after < float("inf"):
-            raise ValueError(f"Retry(after={after}): expected seconds, 0 or more")
+        if after is not None and not 0 <= after <= LONGEST:
+            raise ValueError(f"Retry(after={after}): expected seconds, from 0 to {LONGEST:,} (a year)")
         self.after = after
 
 

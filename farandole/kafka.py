@@ -177,19 +177,37 @@ def check_broker(settings: Settings) -> dict[str, int]:
     return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
 
 
-def committed(settings: Settings, group: str, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """A group's stable offsets, asked from outside: a pending transaction is waited for. -1001 where there is none."""
+def committed(
+    settings: Settings, group: str, places: list[tuple[str, int]], *, stable: bool = True
+) -> dict[tuple[str, int], TopicPartition]:
+    """A group's offsets and their metadata, asked from outside; the offset is -1001 where there is none.
+
+    `stable`: not before a pending transaction is decided (UNSTABLE_OFFSET_COMMIT meanwhile); else those decided last.
+    """
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])]
     client = admin(settings)  # held: the answer never comes when the client is collected first
-    future = client.list_consumer_group_offsets(asked, require_stable=True, request_timeout=ANSWER)[group]
+    future = client.list_consumer_group_offsets(asked, require_stable=stable, request_timeout=ANSWER / 2)[group]
     try:
-        found = future.result(2 * ANSWER).topic_partitions
+        found = future.result(ANSWER).topic_partitions
     except TimeoutError:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"offsets of {group}: no answer")) from None
     for place in found:
         if place.error:
             raise KafkaException(place.error)
-    return {(place.topic, place.partition): place.offset for place in found}
+    return {(place.topic, place.partition): place for place in found}
+
+
+def bounds(settings: Settings, places: list[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
+    """The first offset that is there and the one past the last; partitions that do not exist are left out."""
+    client = admin(settings)
+    there = client.list_topics(timeout=ANSWER).topics
+    known = [place for place in places if place[0] in there and place[1] in there[place[0]].partitions]
+    found: list[dict[tuple[str, int], int]] = []
+    for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(*place): spec for place in known}
+        futures = client.list_offsets(asked, request_timeout=ANSWER) if asked else {}
+        found.append({(at.topic, at.partition): future.result().offset for at, future in futures.items()})
+    return {place: (found[0][place], found[1][place]) for place in known}
 
 
 def broker_setting(settings: Settings, name: str) -> str | None:
@@ -233,6 +251,7 @@ __all__ = [
     "TopicCollection",
     "TopicPartition",
     "admin",
+    "bounds",
     "broker_setting",
     "check_broker",
     "consumer",

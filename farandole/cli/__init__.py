@@ -9,7 +9,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from farandole.cli import agents, config, contract, demo, dev, doctor, gaps, graph, init, jobs, stack, status, submit
+from farandole.cli import (
+    agents,
+    config,
+    contract,
+    dead,
+    demo,
+    dev,
+    doctor,
+    gaps,
+    graph,
+    init,
+    jobs,
+    stack,
+    status,
+    submit,
+)
 from farandole.cli.console import complain
 from farandole.errors import ExitCode, FarandoleError
 
@@ -69,6 +84,7 @@ for panel, commands in {
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)  # type: ignore[type-var]  # a join of many signatures
+app.add_typer(dead.dead, name="dead", rich_help_panel=READ)
 app.add_typer(contract.schemas, name="schemas", rich_help_panel=CHECK)
 app.add_typer(gaps.gaps, name="gaps", rich_help_panel=CHECK)
 app.add_typer(contract.projections, name="projections", rich_help_panel=CHECK)

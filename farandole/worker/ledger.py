@@ -1,10 +1,12 @@
-"""The worker's session in Postgres: its slot (an advisory lock) and its claims. Blocking; runs on the settling thread."""
+"""The worker's session in Postgres: its slot (an advisory lock) and its claims. Every call blocks."""
 
 from __future__ import annotations
 
 import logging
-import time
+import secrets
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +15,7 @@ from farandole.errors import Stopped, Unreachable
 from farandole.outage import Outage
 from farandole.outcome import Skipped
 from farandole.settings import Settings
-from farandole.worker.batch import Item
+from farandole.worker.holdings import Item
 
 log = logging.getLogger("farandole.ledger")
 
@@ -27,18 +29,29 @@ _PATIENCE = "SET statement_timeout = '30s'"
 
 _SQL = Path(__file__).parent / "sql"
 _CLAIM = (_SQL / "claim.sql").read_text(encoding="utf-8")
-_CLAIMED = (_SQL / "claimed.sql").read_text(encoding="utf-8")
+_HOLDER = (_SQL / "slot_holder.sql").read_text(encoding="utf-8")
+_RECLAIM = (_SQL / "reclaim.sql").read_text(encoding="utf-8")
+
+
+class SlotLost(Exception):
+    """Another worker has this one's slot, and with it the transactional id and the group instance: this one must begin
+    anew, under another name. Nothing it has in hand may be committed."""
 
 
 class Ledger:
-    """Holds the slot as long as its connection lives: a killed worker's slot is free at once."""
+    """Holds the slot as long as its connection lives: a killed worker's slot is free at once.
+
+    `owner` names this life of the worker in the claims it makes.
+    """
 
     def __init__(self, settings: Settings, agent: str, outage: Callable[[], Outage]) -> None:
         self._settings = settings
         self._agent = agent
         self._outage = outage
         self._connection: postgres.Connection[Any] | None = None
+        self._turn = threading.Lock()
         self.slot = -1
+        self.owner = secrets.token_hex(6)
 
     def open(self) -> int:
         """Take the lowest free slot; it names the transactional id and the group instance, so that a restart ends what
@@ -56,59 +69,91 @@ class Ledger:
             self._connection.close()
 
     def claim(self, items: list[Item]) -> None:
-        """Claim the events of `items` by their ids; those claimed from other records are marked duplicates.
+        """Claim the handlings of `items`; an event that was claimed from another record is marked a duplicate.
 
-        One statement a batch. The same coordinates again are a redelivery and go on. Losing claims would be harmless: the
-        ids of outputs are derived, so a doubled handling emits the same facts.
+        The same coordinates again are a redelivery: this worker takes the claim over and goes on, unless the handling is
+        suspended. Losing claims would be harmless: the ids of outputs are derived, so a doubled handling emits the same
+        facts.
         """
         if items:
-            self._sitting_out_outages(lambda connection: self._claim(connection, items))
+            self.run(lambda connection: self._claim(connection, items))
 
     def _claim(self, connection: postgres.Connection[Any], items: list[Item]) -> None:
-        rows: list[tuple[str, int, str, int, int]] = []
-        for item in items:
-            record, (_, fields) = item.record, item.event()
-            topic = self._settings.bare(record.topic)
-            rows.append((fields["event_id"], fields["run"], topic, record.partition, record.offset))
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, *columns])}
-        rest = [(item, row) for item, row in zip(items, rows, strict=True) if row[2:] not in mine]
+        rows = [(*self._handling(item), *self._coordinates(item)) for item in items]
+        given = self._columns(rows)
+        durable = any(
+            item.wake for item in items
+        )  # only its claim tells a wake that was sent twice: it must outlive a crash
+        with connection.transaction() if durable else nullcontext():
+            if durable:
+                connection.execute("SET LOCAL synchronous_commit = on")
+            mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, self.owner, *given])}
+        rest = [(item, row) for item, row in zip(items, rows, strict=True) if row[3:] not in mine]
         if not rest:
             return
-        columns = [list(column) for column in zip(*(row for _, row in rest), strict=True)]
-        redelivered = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIMED, [*columns, self._agent])}
+        given = self._columns([row for _, row in rest])
+        found = connection.execute(_RECLAIM, [self.owner, *given, self._agent])
+        redelivered = {(row[0], row[1], row[2]): row[3] for row in found}
         for item, row in rest:
-            if row[2:] not in redelivered:
+            if row[3:] not in redelivered:
                 item.outcome = Skipped("duplicate")
+            elif redelivered[row[3:]]:
+                item.outcome = Skipped("suspended")
+
+    def _handling(self, item: Item) -> tuple[str, int, str]:
+        """What is claimed: the event, the run, and which suspension of it a wake answers."""
+        _, fields = item.event()
+        return fields["event_id"], fields["run"], item.wake.step if item.wake else ""
+
+    def _coordinates(self, item: Item) -> tuple[str, int, int]:
+        return self._settings.bare(item.held.topic), item.held.partition, item.offset
+
+    @staticmethod
+    def _columns(rows: list[tuple[str, int, str, str, int, int]]) -> list[list[Any]]:
+        return [list(column) for column in zip(*rows, strict=True)]
+
+    def confirm(self) -> None:
+        """Return when the slot is still this worker's; waits out outages. Raises SlotLost when it is not."""
+        self.run(lambda connection: connection.execute("SELECT 1"))
+
+    def run(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
+        """`work` on the connection, again and again while the database is away; it is made anew, the slot taken again."""
+        with self._turn:
+            return self._outage().through(lambda: work(self._alive()), postgres.is_outage)
+
+    @property
+    def _application(self) -> str:
+        return f"farandole {self._agent} {self.owner}"
 
     def _connect(self) -> postgres.Connection[Any]:
-        connection = postgres.connect(self._settings, application=f"farandole {self._agent}")
+        connection = postgres.connect(self._settings, application=self._application)
         connection.execute(_PATIENCE)
         connection.execute("SET synchronous_commit = off")  # a claim lost in a crash of the database costs nothing
         return connection
-
-    def _lock(self, connection: postgres.Connection[Any], slot: int) -> bool:
-        number = postgres.lock_number("slot", self._settings.group(self._agent), str(slot))
-        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (number,)).fetchone()
-        return bool(row and row[0])
-
-    def _sitting_out_outages(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
-        """Run `work`, again and again while the database is away; the connection is made anew, the slot taken again."""
-        outage = self._outage()
-        while True:
-            try:
-                return work(self._alive())
-            except postgres.OUTAGES as failure:
-                if not postgres.is_outage(failure):
-                    raise
-                time.sleep(outage.endure(failure))
 
     def _alive(self) -> postgres.Connection[Any]:
         if self._connection is None or self._connection.broken or self._connection.closed:
             connection = self._connect()
             if not self._lock(connection, self.slot):
-                connection.close()
-                # Mostly the ghost of our own session, which the server has not missed yet.
-                raise Unreachable(f"slot {self.slot} of agent {self._agent} is still held by another session")
+                self._look_at_holder(connection)
             self._connection = connection
         return self._connection
+
+    def _number(self, slot: int) -> int:
+        return postgres.lock_number("slot", self._settings.group(self._agent), str(slot))
+
+    def _lock(self, connection: postgres.Connection[Any], slot: int) -> bool:
+        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (self._number(slot),)).fetchone()
+        return bool(row and row[0])
+
+    def _look_at_holder(self, connection: postgres.Connection[Any]) -> None:
+        """Whoever holds the slot: our own former session, which the server has not missed yet, is ended."""
+        with connection:
+            holder = connection.execute(_HOLDER, (self._number(self.slot),)).fetchone()
+            if holder and holder[1] != self._application:
+                raise SlotLost(
+                    f"slot {self.slot} of agent {self._agent} is held by {holder[1]!r} (process {holder[0]})"
+                )
+            if holder:
+                connection.execute("SELECT pg_terminate_backend(%s)", (holder[0],))
+            raise Unreachable(f"slot {self.slot} of agent {self._agent} was still held by this worker's former session")
