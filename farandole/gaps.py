@@ -17,11 +17,7 @@ from farandole.settings import Settings
 #: The name under which the projector's gaps are listed and accepted; no agent can have it.
 PROJECTOR = "projector"
 
-_SQL = Path(__file__).parent / "sql"
-_AGENTS, _ACCEPT, _ACCEPT_PROJECTOR = (
-    (_SQL / f"{name}.sql").read_text(encoding="utf-8")
-    for name in ("gaps_agents", "gaps_accept", "gaps_accept_projector")
-)
+_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("gaps_*.sql")}
 _PROJECTOR = "SELECT topic, partition, gap FROM projector_offset WHERE gap IS NOT NULL ORDER BY topic, partition"
 
 
@@ -72,7 +68,7 @@ def judge(known: Known | None, committed: int, topic_id: str | None) -> str | No
 
 def known(connection: Connection[Any], agent: str | None = None) -> dict[tuple[str, str, int], Known]:
     """What is known of the offsets of `agent`, or of all, by agent, topic (without the namespace) and partition."""
-    rows = connection.execute(_AGENTS, {"agent": agent})
+    rows = connection.execute(_SQL["gaps_agents"], {"agent": agent})
     return {(row[0], row[1], row[2]): Known(*row[3:7]) for row in rows}
 
 
@@ -104,5 +100,6 @@ def accept(settings: Settings, connection: Connection[Any], gaps: list[Gap], at:
         chosen[gap] = offset
     for gap, offset in chosen.items():
         row = {"agent": gap.agent, "topic": gap.topic, "partition": gap.partition, "offset": offset}
-        connection.execute(_ACCEPT_PROJECTOR if gap.agent == PROJECTOR else _ACCEPT, row)
+        for name in ("accept_projector",) if gap.agent == PROJECTOR else ("accept", "accept_stopped"):
+            connection.execute(_SQL[f"gaps_{name}"], row)
     return chosen

@@ -125,7 +125,7 @@ class Broker:
         """
         if not positions:
             return {}
-        few = {"queued.min.messages": 1, "fetch.message.max.bytes": 1024, "queued.max.messages.kbytes": 1024}
+        few = {"queued.min.messages": 1, "fetch.message.max.bytes": 65_536, "fetch.queue.backoff.ms": 10}
         reader = kafka.consumer(self._settings, self._settings.group("farandole.status"), **few)
         found: dict[Place, int | None] = {}
         try:
@@ -139,6 +139,9 @@ class Broker:
                 if place in waiting and (message.error() is None or _is_final(message.error())):
                     found[place] = None if message.error() else message.timestamp()[1]
                     waiting.discard(place)
+                    reader.pause(
+                        [TopicPartition(*place)]
+                    )  # an answer holds one large batch at most: leave it to the others
         finally:
             reader.close()
         return found

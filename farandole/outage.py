@@ -22,7 +22,7 @@ class Outage:
     """Begins with the first failure; made anew for each piece of work, so that an outage's length is counted afresh.
 
     `limit` is in seconds; `stopping` tells whether the worker has been asked to stop, after which only `grace` seconds are
-    left. `clock` counts seconds from any moment.
+    left. `clock` counts seconds from any moment. `tell` is given each failure.
     """
 
     def __init__(
@@ -32,12 +32,14 @@ class Outage:
         stopping: Callable[[], bool] = lambda: False,
         grace: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[BaseException], object] = lambda _: None,
     ) -> None:
         self._who = who
         self._limit = limit
         self._stopping = stopping
         self._grace = grace
         self._clock = clock
+        self._tell = tell
         self._began: float | None = None
         self._asked: float | None = None
 
@@ -53,6 +55,7 @@ class Outage:
             raise Stopped(f"{self._who}: an outage has lasted {lasted:.0f} s: {reason}") from failure
         if self._asked is not None and now - self._asked >= self._grace:
             raise Stopped(f"{self._who}: asked to stop during an outage: {reason}") from failure
+        self._tell(failure)
         log.warning("outage %s since=%.0fs: %s", self._who, lasted, reason)
         return _PAUSE * random.uniform(0.5, 1.5)
 

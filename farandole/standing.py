@@ -103,7 +103,7 @@ class AgentStanding:
     @property
     def still(self) -> list[str]:
         """Why it stands still, a sentence each; lag alone is no reason."""
-        found = [f"gap: {gap.topic} [{gap.partition}]: {gap.reason}" for gap in self.gaps]
+        found = _sentences(self.gaps)
         stuck = [one for one in self.alive if one.state in ("braked", "waiting")]
         ended = [one for one in self.workers if one.state == "stopped" and not self.alive and not self.gaps]
         return found + [f"slot {one.slot} {one.state}: {one.reason or 'no reason given'}" for one in (*stuck, *ended)]
@@ -142,8 +142,9 @@ class ProjectorStanding:
     @property
     def still(self) -> list[str]:
         """Why some of it stands still, a sentence each."""
-        gaps = [f"gap: {gap.topic} [{gap.partition}]: {gap.reason}" for gap in self.gaps]
-        return gaps + [f"projection {name} is suspended: {error}" for name, error in self.suspended.items()]
+        return _sentences(self.gaps) + [
+            f"projection {name} is suspended: {error}" for name, error in self.suspended.items()
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON. The names are part of the interface."""
@@ -183,6 +184,14 @@ class Standing:
             "notes": self.notes,
             "still": self.still,
         }
+
+
+def _sentences(gaps: list[Gap]) -> list[str]:
+    """One for all partitions of a topic that stand still for the same reason."""
+    numbers: dict[tuple[str, str], list[int]] = {}
+    for gap in gaps:
+        numbers.setdefault((gap.topic, gap.reason), []).append(gap.partition)
+    return [f"gap: {topic} {sorted(where)}: {reason}" for (topic, reason), where in numbers.items()]
 
 
 def _lag(lag: Lag | None) -> dict[str, Any] | None:

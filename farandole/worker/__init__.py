@@ -15,7 +15,9 @@ from farandole.agent import Agent, Wiring
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError
 from farandole.migrate import migrate
 from farandole.settings import Settings
+from farandole.worker.isolation import Isolation
 from farandole.worker.ledger import SlotLost
+from farandole.worker.running import run_worker
 from farandole.worker.worker import Worker
 
 log = logging.getLogger("farandole.worker")
@@ -34,10 +36,11 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
     _on_signals(stop)
     wirings = await asyncio.to_thread(prepare, settings, wirings)
     failures: list[BaseException] = []
+    isolation = Isolation()
 
     async def run(wiring: Wiring) -> None:
         try:
-            while not await _run_once(settings, wiring, stop):
+            while not await _run_once(settings, wiring, stop, isolation):
                 log.warning("agent %s begins anew under another slot", wiring.agent.name)
         except (Exception, asyncio.CancelledError) as failure:
             failures.append(failure)
@@ -51,10 +54,10 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
         raise _first(failures)
 
 
-async def _run_once(settings: Settings, wiring: Wiring, stop: asyncio.Event) -> bool:
+async def _run_once(settings: Settings, wiring: Wiring, stop: asyncio.Event, isolation: Isolation) -> bool:
     """A worker until its end; False when it must begin anew because its slot is another's."""
     try:
-        await Worker(settings, wiring, stop).run()
+        await run_worker(Worker(settings, wiring, stop, isolation))
     except SlotLost as reason:
         log.warning("slot_lost agent=%s: %s", wiring.agent.name, reason)
         return stop.is_set()

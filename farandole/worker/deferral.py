@@ -70,6 +70,13 @@ class Deferral:
         """Whether an earlier event of its key has just been put off. A wake has its own row, which `claimed` looks at."""
         return item.wake is None and self._waits.lane(item) in self.holds
 
+    def put_behind(self, item: Item) -> bool:
+        """End an item that must wait behind an earlier one of its key, just before it is handled; whether it must."""
+        if not self.stands_behind(item):
+            return False
+        item.outcome = put_behind(item)
+        return True
+
     async def claimed(self, items: Sequence[Item]) -> None:
         """Of items that were claimed, those that stand behind an earlier event of their key end at once: put them off."""
         if self._waits.holds and items:

@@ -6,6 +6,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,7 +81,13 @@ class Ledger:
     def _claim(self, connection: postgres.Connection[Any], items: list[Item]) -> None:
         rows = [(*self._handling(item), *self._coordinates(item)) for item in items]
         given = self._columns(rows)
-        mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, self.owner, *given])}
+        durable = any(
+            item.wake for item in items
+        )  # only its claim tells a wake that was sent twice: it must outlive a crash
+        with connection.transaction() if durable else nullcontext():
+            if durable:
+                connection.execute("SET LOCAL synchronous_commit = on")
+            mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, self.owner, *given])}
         rest = [(item, row) for item, row in zip(items, rows, strict=True) if row[3:] not in mine]
         if not rest:
             return

@@ -65,6 +65,11 @@ def test_a_gap_of_an_agent_is_listed_until_it_is_accepted(here: Path, farandole_
         farandole_settings,
         "INSERT INTO agent_offset (agent, topic, partition, gap) VALUES ('price', 'orders.placed', 0, 'it is gone')",
     )
+    do(
+        farandole_settings,
+        "INSERT INTO worker (agent, slot, host, pid, started_at, vitals)"
+        """ VALUES ('price', 0, 'here', 1, now(), '{"state": "stopped", "reason": "gap: it is gone"}')""",
+    )
     [gap] = rows("gaps", "list", code=ExitCode.STANDS_STILL)
     assert gap == {"agent": "price", "topic": "orders.placed", "partition": 0, "reason": "it is gone"}
     assert json.loads(farandole("status", "--json", code=ExitCode.STANDS_STILL))["still"]

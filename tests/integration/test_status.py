@@ -66,6 +66,14 @@ def test_lag_is_counted_from_the_committed_offset_and_the_oldest_record_gives_it
     assert shop.log.committed("price", "orders.placed")[0] == 4
 
 
+def test_large_batches_in_many_partitions_all_tell_their_age(shop: Shop) -> None:
+    for partition in range(6):
+        shop.log.write("orders.placed", [(None, bytes(300_000))] * 3, partition=partition)
+    found = standing()
+    assert agent(found, "price")["lag"]["records"] == 18
+    assert (agent(found, "price")["lag"]["seconds"] is not None, found["notes"]) == (True, [])
+
+
 def test_what_is_not_committed_by_its_producer_and_ends_of_transactions_are_no_lag(shop: Shop) -> None:
     writer = kafka.producer(shop.settings, transactional_id=f"{shop.settings.namespace}.test")
     writer.init_transactions(10)
@@ -107,7 +115,7 @@ def test_workers_that_live_are_added_up_and_those_that_do_not_are_named(shop: Sh
     rates = {"handled": 10.5, "emitted": 3.0, "dead_lettered": 0.5}
     shop.worker("price", 0, 1, in_flight=3, queued=2, uncommitted=1, paused=1, rates=rates, **error)
     shop.worker("price", 1, 2, in_flight=4, rates=rates)
-    shop.worker("price", 2, 60, in_flight=100, rates=rates)
+    shop.worker("price", 2, 7200, in_flight=100, rates=rates)
     found = agent(standing(), "price")
     assert {name: found[name] for name in ("in_flight", "queued", "uncommitted", "paused")} == {
         "in_flight": 7, "queued": 2, "uncommitted": 1, "paused": 1,
@@ -118,7 +126,7 @@ def test_workers_that_live_are_added_up_and_those_that_do_not_are_named(shop: Sh
     ]  # fmt: skip
     assert found["last_error"]["at"] == "2026-01-02T03:04:05+00:00"
     shown = status()
-    assert "price: slot 2 gone, last heard of 1 m 00 s ago (pid 7 on here)" in shown
+    assert "price: slot 2 gone, last heard of 2 h 00 m ago (pid 7 on here)" in shown
     assert "\x1b" not in shown and "\u202e" not in shown and "bad\\x1b[31m\\u202ething" in shown
 
 
