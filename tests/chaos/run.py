@@ -26,9 +26,6 @@ from tests.chaos.schedule import READS, Action, Schedule
 from tests.chaos.sending import Sending
 from tests.kafka_log import KafkaLog
 
-#: Seconds from the last fault until nothing lags and nothing waits: a session, a transaction, hung handlers, one restart.
-REST = 90.0
-
 
 @dataclass(slots=True)
 class Result:
@@ -134,11 +131,13 @@ class _Run:
         )  # an old client may not survive a restart
         left = ["the load"]
         with self._database() as database:
-            while left and time.monotonic() < began + REST:
+            while left and time.monotonic() < began + self._schedule.rest:
                 self._wait_until(time.monotonic() + 0.2)
                 left = list(self._unrest(database)) if sending.join(0) and submitting.join(0) else ["the load"]
         self._result.rested = time.monotonic() - began
-        self._result.complaints += [f"not at rest {REST:.0f} s after the last fault: {what}" for what in left]
+        self._result.complaints += [
+            f"not at rest {self._schedule.rest:.0f} s after the last fault: {what}" for what in left
+        ]
 
     def _unrest(self, database: psycopg.Connection[tuple[object, ...]]) -> Iterator[str]:
         yield from caught_up(picture.standing(self._log, database, self._stages))

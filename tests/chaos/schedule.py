@@ -14,6 +14,8 @@ PROJECTOR = "projector"
 EACH = 2
 #: Milliseconds; the shortest that the broker takes.
 SESSION_TIMEOUT_MS = 6000
+#: Seconds from the last fault until nothing lags and nothing waits: a session, a transaction, hung handlers, one restart.
+REST = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Load:
     jobs: int = 150
     seconds: float = 20
     odd: float = 0.04  #: share of events that a handler is told to be slow, to hang, to fail, … with
+    work: str = ""  #: what those are told, where it is not drawn
     client_jobs: int = 40  #: submitted by the project's own client, besides
     skew: float = 3600  #: seconds by which the clocks of two producers are off, one each way
 
@@ -51,12 +54,16 @@ class Schedule:
     actions: tuple[Action, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
     agents: tuple[str, ...] = AGENTS
+    each: int = EACH  #: members of every agent's group
+    projectors: int = EACH
     broken: str = ""
+    rest: float = REST  #: seconds within which everything must come to rest
 
     @property
     def members(self) -> list[str]:
         """Names of those that are to run: `slow-0`, `projector-1`, …"""
-        return [f"{group}-{number}" for group in (PROJECTOR, *self.agents) for number in range(EACH)]
+        workers = [f"{agent}-{number}" for agent in self.agents for number in range(self.each)]
+        return [f"{PROJECTOR}-{number}" for number in range(self.projectors)] + workers
 
     def told(self) -> str:
         """For people, to run it again."""

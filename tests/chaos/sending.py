@@ -57,7 +57,7 @@ def intended(load: Load) -> list[Intended]:
             job = _uuid(chance)
         seq = counts.get(job, 0)
         counts[job] = seq + 1
-        work = chance.choice(words) if chance.random() < load.odd else ""
+        work = (load.work or chance.choice(words)) if chance.random() < load.odd else ""
         key = chance.choice((None, b"")) if loose else job.encode()
         # a job's events come from one producer: only so has it an order; the job's id says which
         skew = load.skew if int(job[-1], 16) % 2 else -load.skew
@@ -81,7 +81,7 @@ class Sending:
         self.copies = 0
         self.failures: list[str] = []
         self._sent: list[tuple[bytes | None, bytes]] = []
-        self._schema, self._prefix = self._learn()
+        self._contracts = self._learn()
         self._thread = threading.Thread(target=self._send_all, name="load", daemon=True)
 
     def start(self) -> None:
@@ -111,12 +111,13 @@ class Sending:
         producer = self._producer()
         for _ in range(count):
             key = chance.choice((None, b"", _uuid(chance).encode(), b"\xff\x00"))
-            value = self._wrong(chance.choice(POISONS), chance)
+            value = self._wrong(topic, chance.choice(POISONS), chance)
             self._produce(producer, topic, key, value, self.poison.add)
         self._flush(producer)
 
-    def _wrong(self, how: str, chance: random.Random) -> bytes | None:
-        whole = self._encode(Intended(_uuid(chance), _uuid(chance), None, 0, "", 0))
+    def _wrong(self, topic: str, how: str, chance: random.Random) -> bytes | None:
+        # of a type that the topic's reader handles: one that it passes over is not looked at closely, and no poison to it
+        whole = self._encode(Intended(_uuid(chance), _uuid(chance), None, 0, "", 0), topic)
         return {
             "empty": b"",
             "none": None,
@@ -165,22 +166,29 @@ class Sending:
         if producer.flush(120):
             self.failures.append("records of the load were not acknowledged within 120 s")
 
-    def _learn(self) -> tuple[Any, bytes]:
-        """The contract of jobs.sent, as it lies on the log."""
+    def _learn(self) -> dict[str, tuple[Any, bytes]]:
+        """What lies on each topic: the schema, and what every record of it starts with; from the log itself."""
+        found = {}
         for record in self._log.read("farandole.schemas"):
             schema = json.loads(record.value or b"")
-            if schema["name"] == "Sent":
-                return fastavro.parse_schema(schema), b"\xc3\x01" + bytes.fromhex((record.key or b"").decode())
-        raise LookupError("no schema of jobs.Sent is on the log")
+            prefix = b"\xc3\x01" + bytes.fromhex((record.key or b"").decode())
+            if "event_id" in {
+                field["name"] for field in schema["fields"]
+            }:  # not the one for strangers, without envelope
+                found[schema["topic"]] = fastavro.parse_schema(schema), prefix
+        return found
 
-    def _encode(self, event: Intended) -> bytes:
+    def _encode(self, event: Intended, topic: str = "jobs.sent") -> bytes:
+        schema, prefix = self._contracts[topic]
         fields = {
-            "event_id": event.event_id, "trace_id": event.job, "seq": event.seq, "work": event.work,
+            "event_id": event.event_id, "trace_id": event.job, "seq": event.seq, "work": event.work, "handling": "",
             "occurred_at": time.time_ns() // 1000 + int(event.skew * 1_000_000), "emitted_by": "chaos",
         }  # fmt: skip
-        data = BytesIO(self._prefix)
-        data.seek(0, 2)
-        fastavro.schemaless_writer(data, self._schema, fields, strict_allow_default=True)
+        data = BytesIO()
+        data.write(prefix)
+        known = {field["name"] for field in schema["fields"]}
+        fields = {name: value for name, value in fields.items() if name in known}
+        fastavro.schemaless_writer(data, schema, fields, strict_allow_default=True)
         return data.getvalue()
 
 
