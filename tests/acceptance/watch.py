@@ -39,7 +39,7 @@ class Watch:
         self._went_back: list[str] = []
         self._positions: dict[tuple[str, str, int], int] = {}
         self._log = log
-        self._admin = AdminClient({"bootstrap.servers": log.brokers, "log_level": 0})
+        self._admin = self._new_admin()
         self._stages = stages
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True)
@@ -64,8 +64,11 @@ class Watch:
             for stage in self._stages:
                 try:
                     self._look(stage)
-                except KafkaException:
-                    continue  # an outage, or the group is only being made
+                except (KafkaException, TimeoutError):  # an outage, or the group is only being made
+                    self._admin = self._new_admin()  # an old one may not survive the broker's restart (librdkafka 5511)
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self._log.brokers, "log_level": 0})
 
     def _look(self, stage: Stage) -> None:
         group, topic = self._log.topic(stage.agent), self._log.topic(stage.reads)

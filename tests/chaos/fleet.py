@@ -62,8 +62,8 @@ class Fleet:
             else ["run", str((FLOW / f"{member.group}.py").relative_to(ROOT))]
         )
         program: tuple[str, ...] = ("-m", "farandole")
-        if self._schedule.broken:
-            program = ("-m", "tests.chaos.broken", self._schedule.broken)
+        if self._schedule.broken and self._schedule.broken[1] == member.group:
+            program = ("-m", "tests.chaos.broken", self._schedule.broken[0])
         more = self._schedule.settings | {FOLDER: str(self._folder / "ledger")}
         member.command = Command(self._settings, log, *rest, more=more, program=program)
 

@@ -47,7 +47,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A whole run. `broken` names a build that is wrong on purpose."""
+    """A whole run."""
 
     seed: int
     load: Load
@@ -56,7 +56,7 @@ class Schedule:
     agents: tuple[str, ...] = AGENTS
     each: int = EACH  #: members of every agent's group
     projectors: int = EACH
-    broken: str = ""
+    broken: tuple[str, str] | None = None  #: a variant of tests.chaos.broken, and the group that runs it
     rest: float = REST  #: seconds within which everything must come to rest
 
     @property
