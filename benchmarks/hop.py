@@ -15,7 +15,6 @@ import sys
 import time
 import uuid
 from datetime import UTC, datetime
-from typing import Any
 
 from bare import encode, hop, produce
 from confluent_kafka import Producer
@@ -27,6 +26,7 @@ from farandole.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings, load_settings
 from farandole.worker import prepare
+from farandole.worker.holdings import Item
 from farandole.worker.worker import Worker
 
 
@@ -128,10 +128,10 @@ class _Timed(Worker):
     began = 0.0
     cpu = 0.0
 
-    async def claim(self, batch: Any) -> None:
-        if not self.began and batch.items:
+    async def claim(self, items: list[Item]) -> None:
+        if not self.began and items:
             self.began, self.cpu = time.perf_counter(), time.process_time()
-        await super().claim(batch)
+        await super().claim(items)
 
 
 def main() -> None:

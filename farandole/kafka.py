@@ -175,19 +175,24 @@ def check_broker(settings: Settings) -> dict[str, int]:
     return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
 
 
-def committed(settings: Settings, group: str, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """A group's stable offsets, asked from outside: a pending transaction is waited for. -1001 where there is none."""
+def committed(
+    settings: Settings, group: str, places: list[tuple[str, int]], *, stable: bool = True
+) -> dict[tuple[str, int], TopicPartition]:
+    """A group's offsets and their metadata, asked from outside; the offset is -1001 where there is none.
+
+    `stable`: not before a pending transaction is decided (UNSTABLE_OFFSET_COMMIT meanwhile); else those decided last.
+    """
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])]
     client = admin(settings)  # held: the answer never comes when the client is collected first
-    future = client.list_consumer_group_offsets(asked, require_stable=True, request_timeout=ANSWER)[group]
+    future = client.list_consumer_group_offsets(asked, require_stable=stable, request_timeout=ANSWER / 2)[group]
     try:
-        found = future.result(2 * ANSWER).topic_partitions
+        found = future.result(ANSWER).topic_partitions
     except TimeoutError:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"offsets of {group}: no answer")) from None
     for place in found:
         if place.error:
             raise KafkaException(place.error)
-    return {(place.topic, place.partition): place.offset for place in found}
+    return {(place.topic, place.partition): place for place in found}
 
 
 def broker_setting(settings: Settings, name: str) -> str | None:

@@ -6,10 +6,13 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from farandole.errors import Stopped
 
 log = logging.getLogger("farandole.outage")
+
+T = TypeVar("T")
 
 #: Seconds between two tries, on average. Short: what is away usually comes back within seconds.
 _PAUSE = 0.5
@@ -46,3 +49,13 @@ class Outage:
             raise Stopped(f"{self._who}: asked to stop during an outage: {reason}") from failure
         log.warning("outage %s since=%.0fs: %s", self._who, lasted, reason)
         return _PAUSE * random.uniform(0.5, 1.5)
+
+    def through(self, call: Callable[[], T], passes: Callable[[Exception], bool]) -> T:
+        """What `call` returns; it is called again while its failure is one that `passes`. Blocking."""
+        while True:
+            try:
+                return call()
+            except Exception as failure:
+                if not passes(failure):
+                    raise
+                time.sleep(self.endure(failure))

@@ -6,7 +6,8 @@ what has become of it so far.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from farandole.envelope import Coordinates
 from farandole.kafka import Headers, Record
@@ -50,16 +51,18 @@ class Wake:
         return f"wake.{self.seq}" if self.seq else ""
 
 
-def unwrap(record: Record) -> tuple[Record, Wake | None]:
-    """The record with the headers it had at first, and the wake; None when these are no headers of a whole wake."""
-    own = {name: value for name, value in record.headers if name.startswith(PREFIX)}
-    if not own:
-        return record, None
-    kept = replace(record, headers=[header for header in record.headers if not header[0].startswith(PREFIX)])
+def unwrap(record: Record, topic: Callable[[str], str]) -> tuple[Record, Wake | None]:
+    """The record as it lay in the log at first, its place included, and the wake; the record itself and None when it does
+    not carry the headers of a whole wake. `topic` puts the namespace before a topic's name."""
     try:
-        text = {name.removeprefix(PREFIX): (value or b"").decode() for name, value in own.items()}
+        text = {
+            name.removeprefix(PREFIX): (value or b"").decode()
+            for name, value in record.headers
+            if name.startswith(PREFIX)
+        }
         at = Coordinates(text["topic"], *(int(text[name]) for name in ("partition", "offset", "timestamp")))
         wake = Wake(at, int(text["seq"]), int(text["run"]), int(text["attempts"]), text["error"])
     except (KeyError, ValueError):
         return record, None
-    return kept, wake
+    kept = [header for header in record.headers if not header[0].startswith(PREFIX)]
+    return Record(topic(at.topic), at.partition, at.offset, at.timestamp_ms, record.key, record.value, kept), wake

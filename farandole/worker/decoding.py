@@ -12,7 +12,7 @@ from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Skipped
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
-from farandole.worker.batch import Batch, Item
+from farandole.worker.holdings import Item
 
 
 class Decoding:
@@ -26,10 +26,10 @@ class Decoding:
         for contract in wiring.contracts:
             schemas.add(contract.writer)
 
-    async def decode(self, batch: Batch) -> None:
+    async def decode(self, items: list[Item]) -> None:
         """Set contract, fields and payload of each item, or the outcome of one that is not to be handled."""
-        await self._learn(batch)
-        for item in batch.items:
+        await self._learn(items)
+        for item in items:
             try:
                 self._decode(item)
             except Poison as poison:
@@ -43,13 +43,15 @@ class Decoding:
             return
         item.contract = contract
         item.fields = records.decode(item.record, written, self._settings, contract.writer).fields
+        if item.wake:
+            item.fields["run"] = item.wake.run
         if item.fields["hop"] >= self._settings.hop_limit:
             raise Poison("hops", f"the event has come through {item.fields['hop']} handlings: agents have made a loop")
         item.payload = contract.read(item.fields)
 
-    async def _learn(self, batch: Batch) -> None:
+    async def _learn(self, items: list[Item]) -> None:
         """Make the schemas of the batch known before it is decoded. An outage of the schema topic is waited out."""
-        unknown = self._schemas.unknown(records.fingerprints(item.record for item in batch.items))
+        unknown = self._schemas.unknown(records.fingerprints(item.record for item in items))
         outage = self._outage()
         while unknown:
             try:

@@ -1,50 +1,93 @@
-"""Events of one key in order, different keys at the same time, up to the agent's concurrency."""
+"""The order of work: records of one key one after the other, different keys at the same time, partitions in turn."""
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable
+from typing import Generic, TypeVar
 
-from farandole.envelope import Envelope
-from farandole.handling import Handling
-from farandole.worker.batch import Item
-
-#: Seconds. Inline handlers never wait, so signals and the other agents of the process get their turn after this.
-INLINE_TURN = 0.01
+T = TypeVar("T")
 
 
-async def run_lanes(items: Iterable[Item], handling: Handling, concurrency: int) -> None:
-    """Handle all `items`; each one's outcome is set as it is known, so that a cut-off run leaves the rest open.
+class Lane(Generic[T]):
+    """The records of one key that wait, in the order of the log; the first may be in work."""
 
-    A lane is the items of one key, in the order of the log; a record without a key is a lane of its own.
+    __slots__ = ("items", "key", "source")
+
+    def __init__(self, source: Hashable, key: bytes | None) -> None:
+        self.source = source
+        self.key = key
+        self.items: deque[T] = deque()
+
+
+class Lanes(Generic[T]):
+    """What waits to be handled, by source (a partition) and key. Not for threads.
+
+    >>> lanes = Lanes[str]()
+    >>> for source, key, item in (("p0", b"a", "a1"), ("p0", b"a", "a2"), ("p0", b"b", "b1"), ("p1", b"c", "c1")):
+    ...     lanes.add(source, key, item)
+    >>> started = [lanes.start() for _ in range(3)]
+    >>> [lane.items[0] for lane in started]
+    ['a1', 'c1', 'b1']
+    >>> lanes.start()
+    >>> lanes.done(started[0])
+    >>> lanes.start().items[0]
+    'a2'
     """
-    if handling.wiring.agent.inline:
-        turn = time.perf_counter()
-        for item in items:
-            await _handle(item, handling)
-            if time.perf_counter() - turn > INLINE_TURN:
-                await asyncio.sleep(0)
-                turn = time.perf_counter()
-        return
-    lanes: dict[object, list[Item]] = {}
-    for item in items:
-        key = item.record.key
-        lanes.setdefault((item.held, key) if key else item, []).append(item)
-    waiting = deque(lanes.values())
 
-    async def runner() -> None:
-        while waiting:
-            for item in waiting.popleft():
-                if not item.held.lost:  # nobody may commit it any more
-                    await _handle(item, handling)
+    def __init__(self) -> None:
+        self._lanes: dict[tuple[Hashable, bytes], Lane[T]] = {}
+        self._ready: dict[Hashable, deque[Lane[T]]] = {}  # by source, those whose turn has come first
+        self.ready = 0  #: lanes that could start now
+        self.queued = 0  #: records that wait, those in work not counted
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(concurrency, len(waiting))):
-            group.create_task(runner())
+    def add(self, source: Hashable, key: bytes | None, item: T) -> None:
+        """Queue `item`; one without a key (None or empty) is a lane of its own."""
+        self.queued += 1
+        lane = self._lanes.get((source, key)) if key else None
+        if lane is None:
+            lane = Lane(source, key or None)
+            if key:
+                self._lanes[source, key] = lane
+            self._make_ready(lane)
+        lane.items.append(item)
 
+    def start(self) -> Lane[T] | None:
+        """A lane whose first item is to be worked on now; it stays where it is until `done`. None when all are busy."""
+        if not self.ready:
+            return None
+        source = next(iter(self._ready))
+        waiting = self._ready.pop(source)
+        lane = waiting.popleft()
+        if waiting:  # to the end of the turn
+            self._ready[source] = waiting
+        self.ready -= 1
+        self.queued -= 1
+        return lane
 
-async def _handle(item: Item, handling: Handling) -> None:
-    payload, fields = item.event()
-    item.outcome = await handling.run(payload, Envelope(fields))
+    def done(self, lane: Lane[T]) -> None:
+        """The first item of a started lane has been worked on, or given up."""
+        lane.items.popleft()
+        if lane.items:
+            self._make_ready(lane)
+        elif lane.key is not None and self._lanes.get((lane.source, lane.key)) is lane:
+            del self._lanes[lane.source, lane.key]
+
+    def drop(self, source: Hashable) -> None:
+        """Forget what waits of `source`; items in work stay with whoever works on them."""
+        waiting = self._ready.pop(source, deque())
+        self.ready -= len(waiting)
+        self.queued -= sum(len(lane.items) for lane in waiting)
+        for lane in waiting:
+            lane.items.clear()
+        for (owner, key), lane in list(self._lanes.items()):
+            if owner != source:
+                continue
+            del self._lanes[owner, key]
+            while len(lane.items) > 1:  # it is in work
+                lane.items.pop()
+                self.queued -= 1
+
+    def _make_ready(self, lane: Lane[T]) -> None:
+        self._ready.setdefault(lane.source, deque()).append(lane)
+        self.ready += 1

@@ -1,9 +1,9 @@
-"""The worker's session in Postgres: its slot (an advisory lock) and its claims. Blocking; runs on the settling thread."""
+"""The worker's session in Postgres: its slot (an advisory lock) and its claims. Blocking; used by one thread at a time."""
 
 from __future__ import annotations
 
 import logging
-import time
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from farandole.errors import Stopped, Unreachable
 from farandole.outage import Outage
 from farandole.outcome import Skipped
 from farandole.settings import Settings
-from farandole.worker.batch import Item
+from farandole.worker.holdings import Item
 
 log = logging.getLogger("farandole.ledger")
 
@@ -27,11 +27,14 @@ _PATIENCE = "SET statement_timeout = '30s'"
 
 _SQL = Path(__file__).parent / "sql"
 _CLAIM = (_SQL / "claim.sql").read_text(encoding="utf-8")
-_CLAIMED = (_SQL / "claimed.sql").read_text(encoding="utf-8")
+_RECLAIM = (_SQL / "reclaim.sql").read_text(encoding="utf-8")
 
 
 class Ledger:
-    """Holds the slot as long as its connection lives: a killed worker's slot is free at once."""
+    """Holds the slot as long as its connection lives: a killed worker's slot is free at once.
+
+    `owner` names this life of the worker in the claims it makes.
+    """
 
     def __init__(self, settings: Settings, agent: str, outage: Callable[[], Outage]) -> None:
         self._settings = settings
@@ -39,6 +42,7 @@ class Ledger:
         self._outage = outage
         self._connection: postgres.Connection[Any] | None = None
         self.slot = -1
+        self.owner = secrets.token_hex(6)
 
     def open(self) -> int:
         """Take the lowest free slot; it names the transactional id and the group instance, so that a restart ends what
@@ -56,30 +60,42 @@ class Ledger:
             self._connection.close()
 
     def claim(self, items: list[Item]) -> None:
-        """Claim the events of `items` by their ids; those claimed from other records are marked duplicates.
+        """Claim the handlings of `items`; an event that was claimed from another record is marked a duplicate.
 
-        One statement a batch. The same coordinates again are a redelivery and go on. Losing claims would be harmless: the
-        ids of outputs are derived, so a doubled handling emits the same facts.
+        The same coordinates again are a redelivery: this worker takes the claim over and goes on, unless the handling is
+        suspended. Losing claims would be harmless: the ids of outputs are derived, so a doubled handling emits the same
+        facts.
         """
         if items:
-            self._sitting_out_outages(lambda connection: self._claim(connection, items))
+            self.run(lambda connection: self._claim(connection, items))
 
     def _claim(self, connection: postgres.Connection[Any], items: list[Item]) -> None:
-        rows: list[tuple[str, int, str, int, int]] = []
-        for item in items:
-            record, (_, fields) = item.record, item.event()
-            topic = self._settings.bare(record.topic)
-            rows.append((fields["event_id"], fields["run"], topic, record.partition, record.offset))
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, *columns])}
-        rest = [(item, row) for item, row in zip(items, rows, strict=True) if row[2:] not in mine]
+        rows = [(*self._handling(item), *self._coordinates(item)) for item in items]
+        given = self._columns(rows)
+        mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, self.owner, *given])}
+        rest = [(item, row) for item, row in zip(items, rows, strict=True) if row[3:] not in mine]
         if not rest:
             return
-        columns = [list(column) for column in zip(*(row for _, row in rest), strict=True)]
-        redelivered = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIMED, [*columns, self._agent])}
+        given = self._columns([row for _, row in rest])
+        found = connection.execute(_RECLAIM, [self.owner, *given, self._agent])
+        redelivered = {(row[0], row[1], row[2]): row[3] for row in found}
         for item, row in rest:
-            if row[2:] not in redelivered:
+            if row[3:] not in redelivered:
                 item.outcome = Skipped("duplicate")
+            elif redelivered[row[3:]]:
+                item.outcome = Skipped("suspended")
+
+    def _handling(self, item: Item) -> tuple[str, int, str]:
+        """What is claimed: the event, the run, and which suspension of it a wake answers."""
+        _, fields = item.event()
+        return fields["event_id"], fields["run"], item.wake.step if item.wake else ""
+
+    def _coordinates(self, item: Item) -> tuple[str, int, int]:
+        return self._settings.bare(item.held.topic), item.held.partition, item.offset
+
+    @staticmethod
+    def _columns(rows: list[tuple[str, int, str, str, int, int]]) -> list[list[Any]]:
+        return [list(column) for column in zip(*rows, strict=True)]
 
     def _connect(self) -> postgres.Connection[Any]:
         connection = postgres.connect(self._settings, application=f"farandole {self._agent}")
@@ -92,16 +108,9 @@ class Ledger:
         row = connection.execute("SELECT pg_try_advisory_lock(%s)", (number,)).fetchone()
         return bool(row and row[0])
 
-    def _sitting_out_outages(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
-        """Run `work`, again and again while the database is away; the connection is made anew, the slot taken again."""
-        outage = self._outage()
-        while True:
-            try:
-                return work(self._alive())
-            except postgres.OUTAGES as failure:
-                if not postgres.is_outage(failure):
-                    raise
-                time.sleep(outage.endure(failure))
+    def run(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
+        """`work` on the connection, again and again while the database is away; it is made anew, the slot taken again."""
+        return self._outage().through(lambda: work(self._alive()), postgres.is_outage)
 
     def _alive(self) -> postgres.Connection[Any]:
         if self._connection is None or self._connection.broken or self._connection.closed:

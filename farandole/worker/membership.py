@@ -1,7 +1,7 @@
 """Which partitions a worker holds, from one assignment until it is taken away, and the group metadata to commit under.
 
 Whatever touches the consumer runs on the Kafka thread: the client library lets one thread at a time into a consumer, and
-poll() is nearly always in it. The others ask `plan`, `joined` and `held`, and tell `refresh`.
+poll() is nearly always in it. The others look at `Holdings`, and tell `refresh`.
 """
 
 from __future__ import annotations
@@ -11,57 +11,39 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from farandole import kafka
 from farandole.errors import Unreachable
 from farandole.kafka import KafkaException, TopicPartition
 from farandole.settings import Settings
-from farandole.worker.batch import Batch, Held, Plan
+from farandole.worker import takeover
+from farandole.worker.holdings import Holdings
+from farandole.worker.positions import Note, Unreadable, decode
 
 log = logging.getLogger("farandole.membership")
 
 #: Seconds. A refused commit waits this long for the Kafka thread to look at the group again, then is planned anew anyway.
 _REFRESH = 2.0
 
+#: Seconds. A commit that stays undecided for longer was left so by a worker that died, or stands still.
+_UNDECIDED = 1.0
+
 
 class Membership:
-    """The consumer's rebalance callbacks and what they know. `lock` guards `Held.lost` and the metadata.
-
-    `leave` is called with partitions that are about to be released, while a commit for them is still possible.
-    """
+    """The consumer's rebalance callbacks and what they know; `changed` is called when partitions have come or gone."""
 
     def __init__(
-        self, settings: Settings, group: str, lock: threading.RLock, leave: Callable[[set[Held]], None]
+        self, settings: Settings, group: str, owner: str, holdings: Holdings, changed: Callable[[], object]
     ) -> None:
         self._group = group
-        self.held: dict[tuple[str, int], Held] = {}
+        self._owner = owner
+        self._holdings = holdings
+        self._changed = changed
+        self._settings = settings
         self.failure: BaseException | None = None
         self.closing = threading.Event()
-        self._settings = settings
-        self._lock = lock
-        self._leave = leave
-        self._metadata: Any = None
         self._stale = True
         self._refreshed = threading.Event()
-
-    @property
-    def joined(self) -> bool:
-        """Whether there is metadata to commit under."""
-        return self._metadata is not None
-
-    def plan(self, batch: Batch) -> Plan | None:
-        """What of `batch` may be committed now; None when nothing of it is held.
-
-        The group metadata may be older than this moment, never newer than what is known to be held: a stale generation is
-        refused by the group, work of a partition lost since is left out here.
-        """
-        with self._lock:
-            items, ends = batch.finished()
-            items = [item for item in items if not item.held.lost]
-            ends = {held: end for held, end in ends.items() if not held.lost}
-            metadata = self._metadata
-        return Plan(items, ends, metadata) if ends else None
 
     def refresh(self) -> None:
         """Have the Kafka thread look at the group again, after it refused a commit. Waits, bounded."""
@@ -69,44 +51,61 @@ class Membership:
         self._stale = True
         self._refreshed.wait(_REFRESH)
 
-    def look_at_group(self, consumer: kafka.Consumer) -> None:
-        """Take the group metadata after a rebalance, or when asked."""
-        if not self._stale or not self.held:
-            return
+    def look_at_group(self, consumer: kafka.Consumer) -> bool:
+        """Take the group metadata after a rebalance, or when asked. True when it was taken."""
+        if not self._stale or not self._holdings.held:
+            return False
         metadata = consumer.consumer_group_metadata()
         if _generation(metadata) < 0:
-            return  # not a member yet; the broker would take offsets under such metadata for any live group
-        with self._lock:
-            self._metadata, self._stale = metadata, False
+            return False  # not a member yet; the broker would take offsets under such metadata for any live group
+        with self._holdings.lock:
+            self._holdings.metadata, self._stale = metadata, False
         self._refreshed.set()
+        return True
 
     def on_assign(self, consumer: kafka.Consumer, places: list[TopicPartition]) -> None:
         """Start new partitions at their committed offsets. Called, without partitions, on every rebalance."""
         self._stale = True
         try:
             if places:
-                found = self._positions(consumer, places)
-                self._hold(found)
-                consumer.incremental_assign(found)
+                consumer.incremental_assign([self._hold(place) for place in self._positions(consumer, places)])
                 log.info("assigned %s", _names(places))
-            consumer.resume([TopicPartition(*key) for key in self.held])  # a pause outlives revoke and assign
+            held = list(self._holdings.held.values())
+            consumer.resume(
+                [TopicPartition(one.topic, one.partition) for one in held]
+            )  # a pause outlives revoke and assign
+            for one in held:
+                one.paused = False
+            self._changed()
         except BaseException as failure:  # noqa: BLE001  the client would swallow it and start without positions
             self.failure = failure
             self.closing.set()
 
-    def _hold(self, found: list[TopicPartition]) -> None:
-        with self._lock:  # the event loop looks at what is held, too
-            for place in found:
-                key = (place.topic, place.partition)
-                self.held[key] = Held(*key, place.offset, place.offset)
-                if place.offset < 0:
-                    place.offset = kafka.OFFSET_BEGINNING  # a group that never committed starts at the beginning
+    def _hold(self, place: TopicPartition) -> TopicPartition:
+        """Hold a partition from its committed place on; where its reading begins."""
+        note = read_note(place)
+        beyond = note.beyond if note else ()
+        self._holdings.hold(place.topic, place.partition, place.offset, beyond)
+        if beyond:
+            count = sum(end - first for first, end in beyond)
+            log.info(
+                "skipping %s [%d]: %d offsets beyond %d are finished", place.topic, place.partition, count, place.offset
+            )
+        # A group that never committed starts at the beginning.
+        return TopicPartition(
+            place.topic, place.partition, place.offset if place.offset >= 0 else kafka.OFFSET_BEGINNING
+        )
 
     def on_revoke(self, _consumer: kafka.Consumer, places: list[TopicPartition]) -> None:
-        """Let the commit in flight end (the group waits for this member), then drop what is no longer held."""
-        leaving = {self.held[key] for key in _keys(places) if key in self.held}
+        """Let what is nearly done end and be committed (the group waits for this member), then drop what goes."""
+        keys = _keys(places)
         if not self.closing.is_set():
-            self._leave(leaving)
+            with self._holdings.lock:
+                for key in keys:
+                    if key in self._holdings.held:
+                        self._holdings.held[key].leaving = True
+            self._changed()  # what waits for its turn must not begin
+            self._holdings.leave(keys, self._settings.session_timeout_ms / 4000)
         self._drop(places, "released")
 
     def on_lost(self, _consumer: kafka.Consumer, places: list[TopicPartition]) -> None:
@@ -119,33 +118,41 @@ class Membership:
         Asked in turn of this consumer and of a client made for the question: after the broker was away a client may not
         find its coordinator again.
         """
-        deadline = time.monotonic() + self._settings.outage_seconds
+        began, settled = time.monotonic(), False
         while not self.closing.is_set():
-            try:
-                return _without_errors(consumer.committed(places, timeout=2.0))
-            except KafkaException as failure:
-                self._may_pass(failure, places, deadline)
-            try:
-                found = kafka.committed(self._settings, self._group, _keys(places))
-                return [TopicPartition(*key, offset) for key, offset in found.items()]
-            except KafkaException as failure:
-                self._may_pass(failure, places, deadline)
+            for outside in (False, True):
+                try:
+                    return self._ask(consumer, places, outside)
+                except KafkaException as failure:
+                    passing = kafka.is_outage(failure) or kafka.error_of(failure).retriable()
+                    if not passing or time.monotonic() - began > self._settings.outage_seconds:
+                        raise
+                    log.info("waiting for the positions of %s: %s", _names(places), kafka.error_of(failure).str())
+            if not settled:
+                settled = takeover.settle(self._settings, self._group, _keys(places), self._owner)
         raise Unreachable("stopped while waiting for committed offsets")
 
-    def _may_pass(self, failure: KafkaException, places: list[TopicPartition], deadline: float) -> None:
-        passing = kafka.is_outage(failure) or kafka.error_of(failure).retriable()
-        if not passing or time.monotonic() > deadline:
-            raise failure
-        log.info("waiting for the positions of %s: %s", _names(places), kafka.error_of(failure).str())
+    def _ask(self, consumer: kafka.Consumer, places: list[TopicPartition], outside: bool) -> list[TopicPartition]:
+        if outside:
+            return list(kafka.committed(self._settings, self._group, _keys(places)).values())
+        return _without_errors(consumer.committed(places, timeout=_UNDECIDED))
 
     def _drop(self, places: list[TopicPartition], word: str) -> None:
         self._stale = True
-        with self._lock:
-            for key in _keys(places):
-                held = self.held.pop(key, None)
-                if held:
-                    held.lost = True
+        self._holdings.drop(_keys(places))
+        self._changed()
         log.info("%s %s", word, _names(places))
+
+
+def read_note(place: TopicPartition) -> Note | None:
+    """What was committed beside a position; None, with a warning, when somebody else wrote it."""
+    if not place.metadata or place.offset < 0:
+        return None
+    try:
+        return decode(place.metadata, place.offset)
+    except Unreadable as reason:
+        log.warning("ignored the metadata of %s [%d]: %s", place.topic, place.partition, reason)
+        return None
 
 
 def _without_errors(found: list[TopicPartition]) -> list[TopicPartition]:

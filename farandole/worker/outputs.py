@@ -14,7 +14,7 @@ from farandole.kafka import MAX_DEAD_LETTER_BYTES, Headers
 from farandole.outcome import DeadLettered, Emitted, Failed, Skipped, Suspended
 from farandole.records import coordinates
 from farandole.settings import Settings
-from farandole.worker.batch import Item
+from farandole.worker.holdings import Item
 
 #: Bytes. Kafka's default limit for a record of a topic is 1,048,588 with its frame; one above it aborts the transaction
 #: of its whole batch.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import TypeVar
 
 from farandole import kafka
 from farandole.errors import Stopped
@@ -13,13 +12,12 @@ from farandole.kafka import KafkaError, KafkaException, TopicPartition
 from farandole.outage import Outage
 from farandole.settings import Settings
 from farandole.threads import Caller
-from farandole.worker.batch import Batch, Plan
-from farandole.worker.membership import Membership
+from farandole.worker.holdings import Holdings, Item, Place, Plan
+from farandole.worker.intake import Intake
+from farandole.worker.membership import read_note
 from farandole.worker.outputs import Output, Outputs
 
 log = logging.getLogger("farandole.settle")
-
-T = TypeVar("T")
 
 #: A transaction the broker says no to (not: is away for) is tried this often; one oversized record costs two tries.
 MAX_TRIES = 5
@@ -34,75 +32,68 @@ class Settlement:
     def __init__(
         self,
         settings: Settings,
-        membership: Membership,
+        intake: Intake,
+        holdings: Holdings,
         outputs: Outputs,
+        transactional_id: str,
         group: str,
-        slot: int,
-        outage: Callable[[], Outage],
     ) -> None:
         self._settings = settings
         self._group = group
-        self._outage = outage
-        self._membership = membership
+        self._membership = intake.membership
+        self._holdings = holdings
         self._outputs = outputs
-        self._transactional_id = f"{group}.{slot}"
+        self._transactional_id = transactional_id
         self._producer: kafka.Producer | None = None
-        self._caller = Caller(f"commit-{self._transactional_id}")
+        self._caller = Caller(f"commit-{transactional_id}")
 
-    def open(self) -> kafka.Producer:
+    def open(self, outage: Outage) -> kafka.Producer:
         """Take over the transactional id: ends what a killed predecessor left open, and fences one that still lives."""
-        outage = self._outage()
-        while True:
-            # A new one for each try: a producer that was made while the broker was away may never find it again.
-            producer = kafka.producer(self._settings, self._transactional_id)
-            try:
-                self._bounded(lambda producer=producer: producer.init_transactions(_CALL / 2))  # type: ignore[misc]
-            except KafkaException as failure:
-                if not _is_passing(failure):
-                    raise
-                time.sleep(outage.endure(failure))
-            else:
-                self._producer = producer
-                return producer
+        self._producer = outage.through(self._take_over, _is_passing)
+        return self._producer
 
-    def settle(self, batch: Batch) -> Plan | None:
-        """Make what is finished of `batch` durable, all of it or nothing. Returns what was committed, None if nothing is
-        held any more. Raises Stopped when the broker keeps saying no, or is away for too long."""
-        produced = {id(item): self._outputs.of(item) for item in batch.finished()[0]}
-        refused, waiting = 0, self._outage()
+    def _take_over(self) -> kafka.Producer:
+        # A new one for each try: a producer that was made while the broker was away may never find it again.
+        producer = kafka.producer(self._settings, self._transactional_id)
+        self._bounded(lambda: producer.init_transactions(_CALL / 2))
+        return producer
+
+    def settle(self, outage: Outage) -> list[Item]:
+        """Make what is finished durable, all of one plan or nothing. Returns the items committed, [] when there was nothing
+        to commit, or it is not held any more. Raises Stopped when the broker keeps saying no, or is away for too long."""
+        kept: list[Item] = []
+        refused = 0
         while refused < MAX_TRIES:
-            plan = self._membership.plan(batch)
+            plan = self._holdings.plan(kept)
             if plan is None:
-                return None
-            outputs = [output for item in plan.items for output in produced[id(item)]]
+                return []
             try:
-                self._transaction(plan, outputs)
+                self._transaction(plan, outage)
             except KafkaException as failure:
-                if not self._recover(failure, plan):
+                if not self._recover(failure, plan, outage):
+                    kept = plan.items
                     if _is_passing(failure):
-                        time.sleep(waiting.endure(failure))
+                        time.sleep(outage.endure(failure))
                     else:
                         refused += 1
                     continue
-            _note(plan)
-            return plan
+            self._holdings.commit(plan)
+            return plan.items
         raise Stopped(
             f"{self._transactional_id}: the broker refused this commit {refused} times; see the log for its words"
         )
 
-    def _transaction(self, plan: Plan, outputs: list[Output]) -> None:
+    def _transaction(self, plan: Plan, outage: Outage) -> None:
         """Write first, commit last. A crash before the last line leaves nothing behind that a reader sees."""
-        producer = self._ready()
+        outputs = [output for item in plan.items for output in self._outputs.of(item)]
+        producer = self._producer or self.open(outage)
         producer.begin_transaction()
         for output in outputs:
             _produce(producer, output)
-        ends = [TopicPartition(held.topic, held.partition, end) for held, end in plan.ends.items()]
-
-        def end() -> None:
-            producer.send_offsets_to_transaction(ends, plan.metadata, _CALL / 2)
-            producer.commit_transaction(_CALL / 2)
-
-        self._bounded(end)
+        offsets = [TopicPartition(*_key(place), place.position, place.text) for place in plan.places]
+        # Two calls: one that was given up may still end by itself, and nothing must follow then.
+        self._bounded(lambda: producer.send_offsets_to_transaction(offsets, plan.metadata, _CALL / 2))
+        self._bounded(lambda: producer.commit_transaction(_CALL / 2))
 
     def _bounded(self, call: Callable[[], object]) -> None:
         """One call that may end a transaction. Where it does not answer the producer is given up, not asked again: taking
@@ -116,47 +107,39 @@ class Settlement:
         except TimeoutError as hung:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(hung))) from hung
 
-    def _recover(self, failure: KafkaException, plan: Plan) -> bool:
+    def _recover(self, failure: KafkaException, plan: Plan, outage: Outage) -> bool:
         """After a commit that failed: True when it turns out to have been made, False when it must be tried again."""
         error = kafka.error_of(failure)
         log.warning("commit_failed %s: %s %s", self._transactional_id, error.name(), error.str())
         producer = self._producer
         if producer is None or error.fatal() or not error.txn_requires_abort():
-            return self._start_over(plan)  # whatever it is: a new producer, and the positions tell what became of it
+            return self._start_over(plan, outage)  # whatever it is: a new producer, and the positions tell
         try:
             self._bounded(lambda: producer.abort_transaction(_CALL))
         except KafkaException as worse:
             # The broker gave it up by itself (fatal, "fenced"), or the producer has lost its coordinator for good
             # (librdkafka, after a restart of the broker): a new producer ends the transaction all the same.
             log.warning("abort_failed %s: %s", self._transactional_id, kafka.error_of(worse).str())
-            return self._start_over(plan)
+            return self._start_over(plan, outage)
         self._membership.refresh()
         return False
 
-    def _start_over(self, plan: Plan) -> bool:
-        """A new producer: taking the id over settles the old transaction one way or the other, the group's positions then
-        tell which."""
+    def _start_over(self, plan: Plan, outage: Outage) -> bool:
+        """A new producer: taking the id over settles the old transaction one way or the other; what lies beside the group's
+        positions then tells which. Of partitions that are held nobody else can have committed since."""
         self._producer = None
-        self.open()
-        places = [(held.topic, held.partition) for held in plan.ends]
-        found = self._persist(lambda: kafka.committed(self._settings, self._group, places))
+        self.open(outage)
+        keys = [_key(place) for place in plan.places]
+        found = outage.through(lambda: kafka.committed(self._settings, self._group, keys), _is_passing)
         self._membership.refresh()
-        return all(found[(held.topic, held.partition)] >= end for held, end in plan.ends.items())
+        notes = [read_note(place) for place in found.values()]
+        made = any(note and note.token == plan.token for note in notes)
+        log.info("outcome %s: the transaction was %s", self._transactional_id, "committed" if made else "aborted")
+        return made
 
-    def _ready(self) -> kafka.Producer:
-        return self._producer or self.open()
 
-    def _persist(self, call: Callable[[], T]) -> T:
-        """Ask again while the broker is away: until the outcome is known nothing else is allowed."""
-        outage = self._outage()
-        while True:
-            try:
-                return call()
-            except KafkaException as failure:
-                error = kafka.error_of(failure)
-                if error.fatal() or error.txn_requires_abort() or not (error.retriable() or kafka.is_outage(failure)):
-                    raise
-                time.sleep(outage.endure(failure))
+def _key(place: Place) -> tuple[str, int]:
+    return place.held.topic, place.held.partition
 
 
 #: The group has moved on: its partitions may be ours still, under another generation.
@@ -168,15 +151,12 @@ _GROUP_MOVED = {
 }
 
 
-def _is_passing(failure: KafkaException) -> bool:
+def _is_passing(failure: Exception) -> bool:
     """A rebalance or an outage, which end by themselves; not the broker's no to these very records."""
+    if not isinstance(failure, KafkaException):
+        return False
     error = kafka.error_of(failure)
     return error.code() in _GROUP_MOVED or error.retriable() or kafka.is_outage(failure)
-
-
-def _note(plan: Plan) -> None:
-    for held, end in plan.ends.items():
-        held.committed = end
 
 
 def _produce(producer: kafka.Producer, output: Output) -> None:

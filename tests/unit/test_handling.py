@@ -1,4 +1,4 @@
-"""Attempts, their limits and their ends, without Kafka; and what of a batch may be committed."""
+"""Attempts, their limits and their ends, without Kafka."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from farandole import Agent, BlockingContext, Context, Event, Fail, Reject, Retry
 from farandole.errors import Stopped, Unreachable
 from farandole.handling import MAX_BACKOFF, Handling
-from farandole.kafka import Record
 from farandole.outage import Outage
-from farandole.outcome import DeadLettered, Emitted, Failed, Skipped
+from farandole.outcome import DeadLettered, Emitted, Failed
 from farandole.testing import deliver
-from farandole.worker.batch import Batch, Held, Item
 
 
 class Asked(Event, topic="jobs.asked", stage="asked"):
@@ -150,27 +146,3 @@ async def test_backoff_doubles_with_jitter_up_to_its_ceiling_and_retry_after_is_
         ceiling = min(MAX_BACKOFF, 2.0 ** (attempt - 1))
         assert ceiling / 2 <= handling._backoff(attempt, ValueError()) <= ceiling
     assert handling._backoff(1, Retry(after=171)) == 171
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=30))
-def test_only_what_lies_before_the_first_unfinished_event_of_its_partition_is_committed(
-    plan: list[tuple[int, bool]],
-) -> None:
-    """Case K2, beside a simple model: the offsets of finished events up to the first open one."""
-    helds = [Held("t", number, 0) for number in range(3)]
-    items, ends = [], {}
-    for offset, (number, done) in enumerate(plan):
-        item = Item(Record("t", number, offset, 0, None, None, []), helds[number])
-        item.outcome = Skipped("x") if done else None
-        items.append(item)
-        ends[helds[number]] = offset + 1
-    finished, positions = Batch(items, dict(ends)).finished()
-    for held in helds:
-        mine = [item for item in items if item.held is held]
-        stuck = next((item.record.offset for item in mine if item.outcome is None), None)
-        expected = [item for item in mine if stuck is None or item.record.offset < stuck]
-        assert [item for item in finished if item.held is held] == expected
-        if stuck is None:
-            assert positions.get(held) == ends.get(held)
-        else:
-            assert positions.get(held) == (stuck if expected else None)

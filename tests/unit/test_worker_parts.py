@@ -1,25 +1,29 @@
-"""The worker's parts without a broker: what a batch may become, what is held, and how much may wait."""
+"""The worker's parts without a broker: what flies, what is held and planned, and how much may wait."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Message, TopicPartition
 
 from farandole import Agent, Context, Event, ids
-from farandole.envelope import Emitter, begin
+from farandole.envelope import Coordinates, Emitter, begin
+from farandole.errors import Stopped
 from farandole.handling import Handling
 from farandole.kafka import MAX_DEAD_LETTER_BYTES, Record
 from farandole.outcome import DeadLettered, Emitted
 from farandole.settings import Settings, load_settings
-from farandole.worker.batch import Held, Item
+from farandole.wake import Wake
+from farandole.worker.flight import Flight
+from farandole.worker.holdings import Held, Holdings, Item
 from farandole.worker.intake import Intake
-from farandole.worker.lanes import run_lanes
 from farandole.worker.outputs import DEAD, MAX_RECORD_BYTES, Outputs
+from farandole.worker.positions import Note, decode
+from farandole.worker.tracker import Tracker
 
 
 class Asked(Event, topic="jobs.asked", stage="asked"):
@@ -34,10 +38,31 @@ def settings(**given: Any) -> Settings:
     return load_settings(kafka_bootstrap_servers="127.0.0.1:1", database_url="postgresql://h/d", **given)
 
 
+def holding() -> Held:
+    return Held("jobs.asked", 0, Tracker(0), (0, []))
+
+
+async def eventually_true(look: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not look():  # noqa: ASYNC110  a test looks in from outside
+            await asyncio.sleep(0.005)
+
+
 def item(held: Held, offset: int, key: bytes = b"k", **record: Any) -> Item:
     raw = begin(ids.new_trace_id(), Emitter("client"), "jobs.Asked")
     found = Record("jobs.asked", held.partition, offset, 0, key, **{"value": b"v", "headers": [], **record})
-    return Item(found, held, fields=raw, payload=Asked(text=str(offset)))
+    return Item(found, held, offset, fields=raw, payload=Asked(text=str(offset)))
+
+
+async def flown(agent: Agent, items: list[Item], concurrency: int = 2) -> list[Item]:
+    """Have `items` handled; those finished, in the order of their ends."""
+    finished: list[Item] = []
+    flight = Flight(Handling(agent.wiring("jobs")), concurrency, finished.append)
+    flight.admit(items)
+    while flight.running:  # noqa: ASYNC110  a test looks in from outside
+        await asyncio.sleep(0)
+    assert not flight.failure.done() or flight.failure.exception() is None
+    return finished
 
 
 async def test_a_cancellation_inside_a_handler_is_an_error_of_its_attempt_and_leaves_no_hole() -> None:
@@ -53,41 +78,96 @@ async def test_a_cancellation_inside_a_handler_is_an_error_of_its_attempt_and_le
             raise SystemExit(0)
         return Answered(text=event.text)
 
-    held = Held("jobs.asked", 0, 0)
+    held = holding()
     items = [item(held, offset, key=b"k%d" % (offset % 2)) for offset in range(5)]
-    await run_lanes(items, Handling(agent.wiring("jobs")), 2)
+    await flown(agent, items)
     assert [type(each.outcome) for each in items] == [Emitted, DeadLettered, DeadLettered, Emitted, Emitted]
 
 
-async def test_cancelling_the_worker_leaves_its_events_open() -> None:
-    agent = Agent("answer")
+async def test_events_of_a_key_are_handled_in_order_and_a_hanging_key_delays_only_itself() -> None:
+    agent, seen = Agent("answer", concurrency=10), []
+    gate = asyncio.Event()
 
     @agent.handle
     async def answer(event: Asked) -> None:
-        await asyncio.sleep(60)
+        if event.text == "0":
+            await gate.wait()
+        seen.append(int(event.text))
 
-    held = Held("jobs.asked", 0, 0)
-    items = [item(held, offset) for offset in range(3)]
-    lanes = asyncio.ensure_future(run_lanes(items, Handling(agent.wiring("jobs")), 2))
-    await asyncio.sleep(0)
-    lanes.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await lanes
-    assert [each.outcome for each in items] == [None] * 3
+    held = holding()
+    items = [item(held, offset, key=b"k%d" % (offset % 3)) for offset in range(12)]
+    flight = Flight(Handling(agent.wiring("jobs")), 10, lambda _: None)
+    flight.admit(items)
+    await eventually_true(lambda: len(seen) == 8)
+    assert [number for number in seen if number % 3 == 1] == [1, 4, 7, 10]
+    assert [number for number in seen if number % 3 == 2] == [2, 5, 8, 11]
+    assert (flight.running, flight.queued, flight.ready) == (1, 3, 0)
+    gate.set()
+    await eventually_true(lambda: len(seen) == 12)
+    assert [number for number in seen if number % 3 == 0] == [0, 3, 6, 9]
 
 
-async def test_events_of_a_partition_that_was_lost_are_not_begun() -> None:
-    begun = []
-    agent = Agent("answer", inline=False, concurrency=1)
+async def test_events_of_a_partition_that_was_lost_are_not_begun_and_what_runs_is_cancelled() -> None:
+    begun: list[str] = []
+    cancelled = asyncio.Event()
+    agent = Agent("answer", concurrency=1)
 
     @agent.handle
     async def answer(event: Asked) -> None:
         begun.append(event.text)
-        held.lost = True
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
 
-    held = Held("jobs.asked", 0, 0)
-    await run_lanes([item(held, offset) for offset in range(3)], Handling(agent.wiring("jobs")), 1)
-    assert begun == ["0"]
+    held = holding()
+    flight = Flight(Handling(agent.wiring("jobs")), 1, lambda _: None)
+    flight.admit([item(held, offset) for offset in range(3)])
+    await eventually_true(lambda: bool(begun))
+    held.leaving = True
+    flight.let_go()
+    await asyncio.sleep(0)
+    assert not cancelled.is_set(), "what runs may end before the partition goes"
+    held.lost = True
+    flight.let_go()
+    await cancelled.wait()
+    await eventually_true(lambda: flight.running == 0)
+    assert (begun, held.running, flight.queued) == (["0"], 0, 0)
+
+
+async def test_a_drain_waits_for_what_runs_gives_it_up_after_the_grace_and_begins_nothing_more() -> None:
+    begun: list[str] = []
+    finished: list[Item] = []
+    agent = Agent("answer", concurrency=2)
+
+    @agent.handle
+    async def answer(event: Asked) -> None:
+        begun.append(event.text)
+        await asyncio.sleep(60 if event.text == "1" else 0.05)
+
+    held = holding()
+    items = [item(held, offset, key=b"%d" % offset) for offset in range(4)]
+    flight = Flight(Handling(agent.wiring("jobs")), 2, finished.append)
+    flight.admit(items)
+    await eventually_true(lambda: len(begun) == 2)
+    await flight.drain(0.3)
+    assert begun == ["0", "1"]
+    assert [each.record.offset for each in finished] == [0]
+    assert [each.outcome for each in items[1:]] == [None] * 3
+
+
+async def test_a_failure_that_the_worker_cannot_go_on_after_is_told() -> None:
+    agent = Agent("answer")
+
+    @agent.handle
+    async def answer(event: Asked) -> None:
+        raise Stopped("no more")
+
+    flight = Flight(Handling(agent.wiring("jobs")), 1, lambda _: None)
+    flight.admit([item(holding(), 0)])
+    with pytest.raises(Stopped, match="no more"):
+        await asyncio.wait_for(flight.failure, 10)
 
 
 async def test_a_generators_body_runs_in_the_handlers_thread() -> None:
@@ -100,11 +180,69 @@ async def test_a_generators_body_runs_in_the_handlers_thread() -> None:
         yield Answered(text="a")
         yield Answered(text="b")
 
-    held = Held("jobs.asked", 0, 0)
-    items = [item(held, 0)]
-    await run_lanes(items, Handling(agent.wiring("jobs")), 1)
-    assert items[0].outcome == Emitted([Answered(text="a"), Answered(text="b")])
+    (done,) = await flown(agent, [item(holding(), 0)])
+    assert done.outcome == Emitted([Answered(text="a"), Answered(text="b")])
     assert names == ["handle-answer"]
+
+
+def worked(offsets: range) -> tuple[Holdings, list[Item]]:
+    """A partition whose first records were taken."""
+    holdings = Holdings("answer.0", "life")
+    holdings.metadata = "generation 3"
+    holdings.hold("jobs.asked", 0, 0)
+    held = holdings.held["jobs.asked", 0]
+    for offset in offsets:
+        holdings.arrive(item(held, offset))
+    return holdings, holdings.take(100)
+
+
+def test_what_is_finished_is_planned_once_and_again_only_when_its_commit_failed() -> None:
+    holdings, items = worked(range(4))
+    holdings.finish([items[1], items[2]])
+    plan = holdings.plan([])
+    assert plan
+    assert (plan.items, plan.metadata) == ([items[1], items[2]], "generation 3")
+    (place,) = plan.places
+    assert (place.position, place.beyond) == (0, [(1, 3)])
+    assert decode(place.text, 0) == Note("answer.0", plan.token, [(1, 3)])
+    holdings.finish([items[0]])
+    again = holdings.plan(plan.items)
+    assert again
+    assert again.items == [items[1], items[2], items[0]]
+    assert (again.places[0].position, again.places[0].beyond) == (3, [])
+    assert again.token != plan.token
+    holdings.commit(again)
+    assert holdings.plan([]) is None
+    assert not holdings.to_commit
+    assert holdings.in_hand == 1
+
+
+def test_nothing_of_a_lost_partition_is_planned_though_it_came_back() -> None:
+    holdings, items = worked(range(2))
+    holdings.finish(items)
+    holdings.drop([("jobs.asked", 0)])
+    holdings.hold("jobs.asked", 0, 0)
+    assert holdings.plan([]) is None
+
+
+def test_before_the_group_is_joined_nothing_is_planned_and_nothing_forgotten() -> None:
+    holdings, items = worked(range(1))
+    holdings.metadata = None
+    holdings.finish(items)
+    assert holdings.plan([]) is None
+    holdings.metadata = "generation 1"
+    assert holdings.plan([])
+
+
+def test_partitions_share_a_take_and_what_was_finished_before_is_passed_over() -> None:
+    holdings = Holdings("answer.0", "life")
+    holdings.hold("jobs.asked", 0, 0, [(1, 3)])
+    holdings.hold("jobs.asked", 1, 0)
+    for partition in (0, 1):
+        for offset in range(10):
+            holdings.arrive(item(holdings.held["jobs.asked", partition], offset))
+    taken = [(one.held.partition, one.offset) for one in holdings.take(6)]
+    assert taken == [(0, 0), (0, 3), (0, 4), (1, 0), (1, 1), (1, 2)]
 
 
 class FakeConsumer:
@@ -116,10 +254,15 @@ class FakeConsumer:
         self.paused: set[int] = set()
 
     def poll(self, _timeout: float) -> Message[Any, Any] | None:
-        return self.log.pop(0) if self.log and not self.paused else None
+        ready = [message for message in self.log if message.partition() not in self.paused]
+        if not ready:
+            return None
+        self.log.remove(ready[0])
+        return ready[0]
 
     def consume(self, most: int, _timeout: float) -> list[Message[Any, Any]]:
-        found, self.log = self.log[:most], self.log[most:]
+        found = [message for message in self.log if message.partition() not in self.paused][:most]
+        self.log = [message for message in self.log if message not in found]
         return found
 
     def committed(self, places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
@@ -140,58 +283,74 @@ class FakeConsumer:
         self.paused -= {place.partition for place in places}
 
 
-def intake(batch: int) -> tuple[Intake, Any]:
-    made = Intake(settings(batch=batch), "jobs.asked", "answer", "answer.0", most=batch)
+def intake(batch: int) -> tuple[Intake, Any, Holdings]:
+    holdings = Holdings("answer.0", "life")
+    made = Intake(settings(batch=batch), ["jobs.asked", "answer.wake"], "answer", "answer.0", holdings, lambda: None)
     made._consumer.close()
     fake: Any = FakeConsumer({0: 0, 1: 0})
     made._consumer = fake
-    made._on_assign(fake, fake.assignment())
+    made.membership.on_assign(fake, fake.assignment())
     made.membership.look_at_group(fake)
-    return made, fake
+    return made, fake, holdings
 
 
-def fill(fake: Any, count: int, start: int = 0) -> None:
-    fake.log += [Message("jobs.asked", 0, start + n, b"k", b"v", None, None, (1, 0)) for n in range(count)]
+def fill(fake: Any, count: int, partition: int = 0) -> None:
+    fake.log += [Message("jobs.asked", partition, n, b"k", b"v", None, None, (1, 0)) for n in range(count)]
 
 
-def test_no_more_waits_than_a_few_batches_while_one_is_in_hand() -> None:
-    made, fake = intake(batch=10)
+def test_a_partition_that_nobody_takes_from_is_paused_and_the_others_flow_on() -> None:
+    made, fake, holdings = intake(batch=10)
     fill(fake, 500)
-    assert made._take() is None
-    made._poll()
-    assert made._take() is not None, "one batch is in hand, and nobody comes for the next"
-    for _ in range(60):
+    while 0 not in fake.paused:
         made._poll()
         made._balance()
-    assert fake.paused == {0, 1}
-    assert len(made._waiting) <= 3 * 10
+    assert len(holdings.held["jobs.asked", 0].waiting) <= 2 * 10 + 10 + 1
+    fill(fake, 5, partition=1)
+    made._poll()
+    made._balance()
+    assert (fake.paused, len(holdings.held["jobs.asked", 1].waiting)) == ({0}, 5)
 
 
 def test_a_pause_ends_with_a_rebalance_that_brings_no_partitions_and_with_room() -> None:
-    made, fake = intake(batch=10)
+    made, fake, holdings = intake(batch=10)
     fill(fake, 100)
     while not fake.paused:
         made._poll()
         made._balance()
-    made._on_assign(fake, [])
+    made.membership.on_assign(fake, [])
     assert not fake.paused, "classic groups call it so on every rebalance"
     made._balance()
     assert fake.paused, "it is still full"
-    while made._waiting:
-        made._take()
+    while holdings.take(10):
+        made.taken()
     made._balance()
     assert not fake.paused
 
 
 def test_an_end_is_never_committed_before_the_records_below_it() -> None:
-    made, fake = intake(batch=10)
+    made, fake, holdings = intake(batch=10)
     fill(fake, 15)
+    while fake.log:
+        made._poll()
+    first = holdings.take(10)
+    holdings.finish(first)
+    plan = holdings.plan([])
+    assert plan
+    assert [each.offset for each in first] == list(range(10))
+    assert [place.position for place in plan.places] == [10]
+
+
+def test_a_wake_brings_back_the_record_as_it_lay() -> None:
+    made, fake, holdings = intake(batch=10)
+    holdings.hold("answer.wake", 0, 5)
+    wake = Wake(Coordinates("jobs.asked", 3, 77, 123), seq=2, run=1, attempts=4, error="was away")
+    headers: Any = [("a", b"1"), *wake.headers(), ("a", None)]
+    fake.log.append(Message("answer.wake", 0, 5, b"k", b"v", headers, None, (1, 999)))
     made._poll()
-    made._poll()
-    first = made._take()
-    assert first is not None
-    assert [each.record.offset for each in first.items] == list(range(10))
-    assert list(first.ends.values()) == [10]
+    (came,) = holdings.take(10)
+    assert came.wake == wake
+    assert came.record == Record("jobs.asked", 3, 77, 123, b"k", b"v", [("a", b"1"), ("a", None)])
+    assert (came.held.topic, came.offset) == ("answer.wake", 5)
 
 
 def outputs(agent_name: str = "answer") -> Outputs:
@@ -205,7 +364,7 @@ def outputs(agent_name: str = "answer") -> Outputs:
 
 
 def test_an_output_is_measured_with_its_headers_and_word_of_the_failure_gets_through() -> None:
-    held = Held("jobs.asked", 0, 0)
+    held = holding()
     full = item(held, 0, headers=[("h", b"x" * (MAX_RECORD_BYTES - 1000))])
     full.outcome = Emitted([Answered(text="y" * 2000)])
     dead, told = outputs().of(full)
@@ -216,7 +375,7 @@ def test_an_output_is_measured_with_its_headers_and_word_of_the_failure_gets_thr
 
 
 def test_a_dead_letter_larger_than_its_topic_takes_is_cut_and_says_so() -> None:
-    held = Held("jobs.asked", 0, 0)
+    held = holding()
     giant = item(held, 7, value=b"z" * (MAX_DEAD_LETTER_BYTES + 5))
     giant.outcome = DeadLettered("invalid", "too much")
     dead, _ = outputs().of(giant)

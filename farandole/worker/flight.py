@@ -1,0 +1,123 @@
+"""Handlings under way: up to the agent's concurrency at once, in the order that the lanes allow."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from farandole.envelope import Envelope
+from farandole.handling import Handling
+from farandole.worker.holdings import Held, Item
+from farandole.worker.lanes import Lane, Lanes
+
+log = logging.getLogger("farandole.flight")
+
+#: Seconds. Inline handlers never wait, so signals and the other agents of the process get their turn after this.
+INLINE_TURN = 0.01
+
+
+class Flight:
+    """Starts handlings on the event loop; `finished` is called with each item whose outcome is known.
+
+    `failure` is set when a handling says that the worker cannot go on.
+    """
+
+    def __init__(self, handling: Handling, concurrency: int, finished: Callable[[Item], None]) -> None:
+        self._handling = handling
+        self._concurrency = concurrency
+        self._finished = finished
+        self._lanes: Lanes[Item] = Lanes()
+        self._sources: set[Held] = set()
+        self._tasks: dict[asyncio.Task[None], Item | None] = {}
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def running(self) -> int:
+        """Handlings under way."""
+        return len(self._tasks)
+
+    @property
+    def ready(self) -> int:
+        """Records that could start now, were there room for them."""
+        return self._lanes.ready
+
+    @property
+    def queued(self) -> int:
+        """Records that wait, for room or for an earlier one of their key."""
+        return self._lanes.queued
+
+    def admit(self, items: Iterable[Item]) -> None:
+        """Queue what has no outcome yet, and start as much as there is room for."""
+        for item in items:
+            if item.outcome is None and not item.held.leaving:
+                self._sources.add(item.held)
+                self._lanes.add(item.held, item.record.key, item)
+        self._start()
+
+    async def run_inline(self, items: Iterable[Item]) -> None:
+        """Handle the items of an inline agent one after the other, here and now."""
+        turn = time.perf_counter()
+        for item in items:
+            if item.outcome is not None or item.held.leaving:
+                continue
+            await self._handle(item)
+            if time.perf_counter() - turn > INLINE_TURN:
+                await asyncio.sleep(0)
+                turn = time.perf_counter()
+
+    def let_go(self) -> None:
+        """Partitions have gone or are about to: nothing of them begins any more, what runs for lost ones is cancelled."""
+        for held in [held for held in self._sources if held.leaving]:
+            self._sources.remove(held)
+            self._lanes.drop(held)
+        for task, item in self._tasks.items():
+            if item is not None and item.held.lost:
+                task.cancel()
+
+    async def drain(self, grace: float) -> None:
+        """Begin nothing more; wait `grace` seconds for what runs, then give it up."""
+        self._lanes = Lanes()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace)
+        left = list(self._tasks)
+        if left:
+            log.warning("abandoned %d handlings that did not end within the grace period", len(left))
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left)
+
+    def _start(self) -> None:
+        while len(self._tasks) < self._concurrency and (lane := self._lanes.start()):
+            task = asyncio.create_task(self._run(lane))
+            self._tasks[task] = lane.items[0]
+            task.add_done_callback(self._ended)
+
+    async def _run(self, lane: Lane[Item] | None) -> None:
+        """One lane's item after another's, as their turns come: a task costs more than a turn."""
+        task = asyncio.current_task()
+        lanes = self._lanes
+        while lane is not None and task is not None:
+            item = self._tasks[task] = lane.items[0]
+            item.held.running += 1
+            try:
+                if not item.held.leaving:
+                    await self._handle(item)
+            finally:
+                self._tasks[task] = None
+                lanes.done(lane)
+                item.held.running -= 1
+            lane = lanes.start() if lanes is self._lanes else None
+
+    async def _handle(self, item: Item) -> None:
+        payload, fields = item.event()
+        item.outcome = await self._handling.run(payload, Envelope(fields))
+        self._finished(item)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        failure = None if task.cancelled() else task.exception()
+        if failure and not self.failure.done():
+            self.failure.set_exception(failure)
+        self._start()
