@@ -51,6 +51,11 @@ BITES: dict[str, tuple[Schedule, str]] = {
         ),
         r"^slow committed jobs\.Worked 2 times for",
     ),
+    # killed while slow ones hold the position back, and what came after them is committed
+    "no-metadata": (
+        _schedule("no-metadata", "slow", _load(400, 6, slow=0.2), *_kills("slow", 3, 4.5, 6)),
+        r"^slow committed jobs\.Worked 2 times for",
+    ),
     "count-without-dedup": (
         _schedule(
             "count-without-dedup",
