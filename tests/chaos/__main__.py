@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +20,7 @@ SHOWN = 12
 def main() -> int:
     """0 when every run has held, else 1."""
     given = _arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this ends what it started
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     folder.chmod(0o711)
     stack = Stack(folder / "stack")

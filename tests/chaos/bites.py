@@ -27,6 +27,7 @@ def _schedule(variant: str, group: str, load: Load, *actions: Action) -> Schedul
         agents=agents,
         projectors=1,
         broken=(variant, group),
+        settle=True,
         rest=30,
     )
 
@@ -38,22 +39,16 @@ BITES: dict[str, tuple[Schedule, str]] = {
         _schedule("commit-before-produce", "quick", _load(600, 8), *_kills("quick", 2, 3.5, 5, 6.5)),
         r"^quick committed \[\] for",
     ),
-    # both are frozen with their hands full, one after the other; the session of the first ends, the second takes over
+    # frozen with its hands full until its session has ended and its peer has done its work, then awake again
     "no-fencing": (
         _schedule(
-            "no-fencing",
-            "slow",
-            _load(120, 5, slow=1),
-            Action(3, "freeze", "slow-0"),
-            Action(11.5, "thaw", "slow-0"),
-            Action(12, "freeze", "slow-1"),
-            Action(20, "thaw", "slow-1"),
+            "no-fencing", "slow", _load(100, 4, slow=1), Action(3, "freeze", "slow-0"), Action(11, "thaw", "slow-0")
         ),
         r"^slow committed jobs\.Worked 2 times for",
     ),
     # killed while slow ones hold the position back, and what came after them is committed
     "no-metadata": (
-        _schedule("no-metadata", "slow", _load(400, 6, slow=0.2), *_kills("slow", 3, 4.5, 6)),
+        _schedule("no-metadata", "slow", _load(300, 6, slow=0.2), *_kills("slow", 3, 5)),
         r"^slow committed jobs\.Worked 2 times for",
     ),
     "count-without-dedup": (
@@ -68,7 +63,7 @@ BITES: dict[str, tuple[Schedule, str]] = {
     ),
     # killed with claims made and nothing settled
     "claims-by-event-id": (
-        _schedule("claims-by-event-id", "slow", _load(100, 6, slow=0.5), *_kills("slow", 3, 4.5, 6)),
+        _schedule("claims-by-event-id", "slow", _load(100, 6, slow=0.5), *_kills("slow", 3, 5)),
         r"^slow committed \[\] for",
     ),
 }

@@ -126,6 +126,12 @@ class Fleet:
             if member.command:
                 member.command.said(_READY[member.group == PROJECTOR], seconds=seconds)
 
+    def settled(self, seconds: float = 60) -> None:
+        """Wait until every worker holds partitions."""
+        for member in self.members.values():
+            if member.command and member.group != PROJECTOR:
+                member.command.said("assigned ", seconds=seconds)
+
     def make_whole(self) -> None:
         """The faults are over: who is frozen wakes, who is missing starts, extra members leave."""
         for member in list(self.members.values()):

@@ -74,6 +74,8 @@ class _Run:
             self._fleet.start(name)
         try:
             self._fleet.ready()
+            if self._schedule.settle:
+                self._fleet.settled()
             sending, submitting = (
                 Sending(self._log, self._schedule.load),
                 Submitting(self._settings, self._schedule.load),

@@ -57,6 +57,7 @@ class Schedule:
     each: int = EACH  #: members of every agent's group
     projectors: int = EACH
     broken: tuple[str, str] | None = None  #: a variant of tests.chaos.broken, and the group that runs it
+    settle: bool = False  #: begin when every worker holds partitions, so that what befalls it befalls something
     rest: float = REST  #: seconds within which everything must come to rest
 
     @property
