@@ -38,6 +38,7 @@ class Command:
         cwd: Path = ROOT,
         more: dict[str, str] | None = None,
         program: Sequence[str] = ("-m", "farandole"),
+        stdin: int = subprocess.DEVNULL,
     ) -> None:
         self.log = log
         with log.open("ab") as out:
@@ -45,7 +46,7 @@ class Command:
                 [sys.executable, *program, *map(str, arguments)],
                 cwd=cwd,
                 env=environment(settings, **(more or {})),
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )

@@ -50,7 +50,7 @@ class KafkaLog:
     def __init__(self, brokers: str, namespace: str) -> None:
         self.brokers = brokers
         self.namespace = namespace
-        self.admin = AdminClient({"bootstrap.servers": brokers})
+        self.admin = AdminClient({"bootstrap.servers": brokers, "log_level": 0})
         self._schemas: dict[bytes, Any] = {}
 
     def topic(self, name: str) -> str:

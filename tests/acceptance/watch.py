@@ -39,7 +39,7 @@ class Watch:
         self._went_back: list[str] = []
         self._positions: dict[tuple[str, str, int], int] = {}
         self._log = log
-        self._admin = self._new_admin()
+        self._admins = [self._new_admin()]
         self._stages = stages
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True)
@@ -65,17 +65,19 @@ class Watch:
                 try:
                     self._look(stage)
                 except (KafkaException, TimeoutError):  # an outage, or the group is only being made
-                    self._admin = self._new_admin()  # an old one may not survive the broker's restart (librdkafka 5511)
+                    # An old client may not survive the broker's restart (librdkafka 5511); it is kept all the same,
+                    # for an answer that still comes to a client that was collected ends this process.
+                    self._admins.append(self._new_admin())
 
     def _new_admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self._log.brokers, "log_level": 0})
 
     def _look(self, stage: Stage) -> None:
         group, topic = self._log.topic(stage.agent), self._log.topic(stage.reads)
-        known = self._admin.list_topics(topic, timeout=2).topics[topic].partitions
+        known = self._admins[-1].list_topics(topic, timeout=2).topics[topic].partitions
         asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in known])]
         for place in (
-            self._admin.list_consumer_group_offsets(asked, request_timeout=2)[group].result(4).topic_partitions
+            self._admins[-1].list_consumer_group_offsets(asked, request_timeout=2)[group].result(4).topic_partitions
         ):
             self.note(stage.agent, place.topic, place.partition, place.offset)
         self.looks += 1

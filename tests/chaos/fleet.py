@@ -57,15 +57,14 @@ class Fleet:
         log = self._folder / f"{name}.{member.lives}.log"
         member.logs.append(log)
         rest = (
-            ["projector"]
-            if member.group == PROJECTOR
-            else ["run", str((FLOW / f"{member.group}.py").relative_to(ROOT))]
+            ["run", str((FLOW / f"{member.group}.py").relative_to(ROOT))] if member.group != PROJECTOR else [PROJECTOR]
         )
+        rest.append("--leash")  # it drains when this process, whose pipe its stdin is, is killed
         program: tuple[str, ...] = ("-m", "farandole")
         if self._schedule.broken and self._schedule.broken[1] == member.group:
             program = ("-m", "tests.chaos.broken", self._schedule.broken[0])
         more = self._schedule.settings | {FOLDER: str(self._folder / "ledger")}
-        member.command = Command(self._settings, log, *rest, more=more, program=program)
+        member.command = Command(self._settings, log, *rest, more=more, program=program, stdin=subprocess.PIPE)
 
     def kill(self, name: str, again: float) -> None:
         """kill -9; starts it again after `again` seconds, never when that is negative."""
@@ -91,7 +90,7 @@ class Fleet:
     def drain(self, name: str, again: float) -> None:
         """SIGTERM; `tick` starts it again after it has ended, never when `again` is negative."""
         member = self.members.get(name)
-        if member and member.command and not member.frozen:
+        if member and member.command and not member.frozen and not member.draining:  # a second one means: at once
             member.command.signal(signal.SIGTERM)
             member.draining = True
             member.again = time.monotonic() + again if again >= 0 else None

@@ -114,7 +114,7 @@ def _postgres(chance: random.Random, at: float) -> Iterator[Action]:
 
 def _terminate(chance: random.Random, at: float) -> Iterator[Action]:
     """Connections to the database are cut, in a burst, so that some are cut in mid-commit."""
-    for number in range(chance.randint(3, 12)):
+    for number in range(chance.randint(3, 8)):
         yield Action(at + 0.07 * number, "terminate", value=chance.choice((1, 2, 5)))
 
 
@@ -132,7 +132,7 @@ def _poison(chance: random.Random, at: float) -> Iterator[Action]:
 
 #: By name, with how often each is drawn.
 FAULTS: dict[str, tuple[Fault, int]] = {
-    "kill": (_kill, 6),
+    "kill": (_kill, 8),
     "freeze": (_freeze, 3),
     "storm": (_storm, 2),
     "broker": (_broker, 2),
