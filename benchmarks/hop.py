@@ -27,6 +27,8 @@ from farandole.envelope import Emitter, begin
 from farandole.settings import Settings, load_settings
 from farandole.worker import prepare
 from farandole.worker.holdings import Item
+from farandole.worker.isolation import Isolation
+from farandole.worker.running import run_worker
 from farandole.worker.worker import Worker
 
 
@@ -114,9 +116,9 @@ async def run_ours(settings: Settings, kind: str, events: int) -> dict[str, floa
     wiring = agent(kind).wiring(settings.flow)
     await asyncio.to_thread(prepare, settings, [wiring])
     stop = asyncio.Event()
-    worker = _Timed(settings, wiring, stop)
-    running = asyncio.create_task(worker.run())
-    while worker.counts["Emitted"] < events and not running.done():
+    worker = _Timed(settings, wiring, stop, Isolation())
+    running = asyncio.create_task(run_worker(worker))
+    while worker.conduct.signs.counts["Emitted"] < events and not running.done():
         await asyncio.sleep(0.002)
     ended, cpu = time.perf_counter(), time.process_time()
     stop.set()

@@ -18,13 +18,16 @@ import sys
 import time
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from farandole import Agent, Event, ids
 from farandole.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings, load_settings
 from farandole.worker import prepare
+from farandole.worker.isolation import Isolation
+from farandole.worker.running import run_worker
 from farandole.worker.worker import Worker
 
 
@@ -76,9 +79,9 @@ async def run(settings: Settings, events: int, in_flight: int) -> tuple[float, i
     wiring = agent.wiring(settings.flow)
     await asyncio.to_thread(prepare, settings, [wiring])
     stop = asyncio.Event()
-    worker = Worker(settings, wiring, stop)
-    working = asyncio.create_task(worker.run())
-    while worker.counts["Emitted"] < events and not working.done():
+    worker = Worker(settings, wiring, stop, Isolation())
+    working = asyncio.create_task(run_worker(worker))
+    while worker.conduct.signs.counts["Emitted"] < events and not working.done():
         await asyncio.sleep(0.002)
     took = time.perf_counter() - began
     stop.set()

@@ -28,6 +28,8 @@ from farandole.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings, load_settings
 from farandole.worker import prepare
+from farandole.worker.isolation import Isolation
+from farandole.worker.running import run_worker
 from farandole.worker.worker import Worker
 
 WARM_UP = 30
@@ -87,8 +89,8 @@ async def ours(settings: Settings, count: int, kind: str) -> list[float]:
     wiring = agent(kind).wiring(settings.flow)
     await asyncio.to_thread(prepare, settings, [wiring])
     stop = asyncio.Event()
-    worker = Worker(settings, wiring, stop)
-    running = asyncio.create_task(worker.run())
+    worker = Worker(settings, wiring, stop, Isolation())
+    running = asyncio.create_task(run_worker(worker))
     made = contract(Classified, settings.flow)
 
     def value() -> tuple[str, bytes]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from farandole.avro import topic_of
 from farandole.codec import Contract, contract
@@ -19,28 +20,11 @@ from farandole.envelope import Emitter
 from farandole.errors import ConfigurationError
 from farandole.event import Event, JobDeadLettered, JobFailed
 from farandole.project import load_file
+from farandole.retries import Errors, Order, policy, seconds
 from farandole.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 Opener = Callable[[Settings], AbstractAsyncContextManager[Any]]
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def seconds(value: str | float, what: str) -> float:
-    """A duration in seconds, from a number or from text such as "250ms", "60s", "5m".
-
-    >>> seconds("250ms", "backoff")
-    0.25
-    """
-    if isinstance(value, int | float):
-        found: float | None = float(value)
-    else:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)", value.strip())
-        found = float(match[1]) * _UNITS[match[2]] if match else None
-    if found is None or found <= 0:
-        raise ConfigurationError(f"{what} is {value!r}; expected a duration such as '250ms', '60s' or '5m'")
-    return found
 
 
 class Agent:
@@ -50,13 +34,23 @@ class Agent:
         name: of the group, its slots and its own topics (`<name>.dead`).
         concurrency: handlings in flight at once.
         timeout: of one attempt. A plain handler's thread cannot be stopped: its attempt is given up, not ended.
-        attempts: how often a failing handler is tried, backoff included between tries.
-        backoff: before the second attempt; doubles, with jitter, up to 10 s.
+        attempts: how often a failing handler is tried.
+        backoff: before the second attempt; doubles, with jitter, up to `max_backoff`. `Retry(after=…)` is kept exactly.
+        in_place: a wait up to this is made where the handler runs, and its key waits with it; a longer one holds nothing
+            but a row of the table `wait`.
+        retry_on: error types. When given, only these, timeouts and `Retry` are tried again; any other error is
+            dead-lettered at once ("not_retried").
+        reject_on: error types that are dead-lettered at once ("rejected").
+        order: "overtake": later events of a key do not wait for one that is put off. "hold": they do.
         inline: the handler is a pure, fast function and runs without a thread or task of its own.
+        cpu: the plain handler computes for long and runs in processes: how many, True for one a core. They load the agent's
+            file anew. `timeout` ends the process; a process that dies fails its attempt and is replaced.
         reasons: the closed list of words this agent may `Fail` with.
         resource: opens what the handler needs (a pool, a client), once a worker: `resource(settings)` is an async
             context manager, its value is `ctx.resource`.
         version: shown in `emitted_by`; never part of an id.
+        if_dead: "fail" ends the job as failed when an event of it is dead-lettered; without it the job is blocked.
+        brake: so many dead letters in a row, or half of the last thousand, stop the worker; None never does.
     """
 
     def __init__(
@@ -67,10 +61,18 @@ class Agent:
         timeout: str | float = "60s",
         attempts: int = 4,
         backoff: str | float = "250ms",
+        max_backoff: str | float = "5m",
+        in_place: str | float = "1s",
+        retry_on: Errors | None = None,
+        reject_on: Errors = (),
+        order: Order = "overtake",
         inline: bool = False,
+        cpu: bool | int = False,
         reasons: type[StrEnum] | None = None,
         resource: Opener | None = None,
         version: str = "",
+        if_dead: Literal["fail"] | None = None,
+        brake: int | None = 100,
     ) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
             raise ConfigurationError(
@@ -80,20 +82,34 @@ class Agent:
             raise ConfigurationError(
                 f"agent name {name!r} is taken: the runtime has a consumer group or topics of that name"
             )
-        if concurrency < 1 or attempts < 1:
+        if concurrency < 1:
+            raise ConfigurationError(f"agent {name}: concurrency is {concurrency}; expected 1 or more")
+        if if_dead not in (None, "fail") or (brake or 0) < 0:
             raise ConfigurationError(
-                f"agent {name}: concurrency is {concurrency} and attempts {attempts}; expected 1 or more of each"
+                f"agent {name}: if_dead is {if_dead!r} and brake {brake}; expected 'fail' or None, and a number or None"
             )
         self.name = name
+        self.if_dead = if_dead
+        self.brake = brake or 0
         self.concurrency = concurrency
         self.timeout = seconds(timeout, f"agent {name}: timeout")
-        self.attempts = attempts
-        self.backoff = seconds(backoff, f"agent {name}: backoff")
+        self.retries = policy(
+            f"agent {name}",
+            attempts=attempts,
+            backoff=backoff,
+            max_backoff=max_backoff,
+            in_place=in_place,
+            retry_on=retry_on,
+            reject_on=reject_on,
+            order=order,
+        )
         self.inline = inline
+        self.cpu = _processes(self, cpu, resource)
         self.reasons = reasons
         self.resource = resource
         self.emitter = Emitter(name, version)
         self.handler: Handler | None = None
+        self.path: Path | None = None  #: the file that `load_agent` found it in
 
     @property
     def dead_topic(self) -> str:
@@ -145,18 +161,27 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """An agent in its flow: topics are without the namespace; `reads` is by full Avro name."""
+    """An agent in its flow: topics are without the namespace; `reads` is by full Avro name.
+
+    `limits` are bytes that a record may have, by topic, as the broker says; Kafka's default holds for the others.
+    """
 
     agent: Agent
     handler: Handler
     topic: str
     reads: dict[str, Contract]
     emits: dict[type[Event], Contract]
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def contracts(self) -> list[Contract]:
         """Every schema that this agent writes or reads."""
         return [*self.reads.values(), *self.emits.values()]
+
+    @property
+    def writes(self) -> set[str]:
+        """Every topic that a handling may write to."""
+        return {self.agent.dead_topic, *(contract.topic for contract in self.emits.values())}
 
 
 def load_agent(path: str | Path) -> Agent:
@@ -171,7 +196,22 @@ def load_agent(path: str | Path) -> Agent:
         raise ConfigurationError(
             f"{path}: agent {found[0].name} has no handler; expected a function decorated with @agent.handle"
         )
+    found[0].path = Path(path).resolve()
     return found[0]
+
+
+def _processes(agent: Agent, cpu: bool | int, resource: Opener | None) -> int:
+    """How many processes run its handler; 0: none."""
+    if not isinstance(cpu, int) or cpu < 0:
+        raise ConfigurationError(f"agent {agent.name}: cpu is {cpu!r}; expected True or a number of processes")
+    if cpu and agent.inline:
+        raise ConfigurationError(f"agent {agent.name}: inline=True runs the handler here, cpu in processes; choose one")
+    if cpu and resource:
+        raise ConfigurationError(
+            f"agent {agent.name}: a resource is opened in the worker and cannot go into the processes of cpu; open what the "
+            "handler needs in its module"
+        )
+    return (os.cpu_count() or 1) if cpu is True else int(cpu)
 
 
 def _read_handler(agent: Agent, function: Callable[..., Any]) -> Handler:
@@ -203,6 +243,8 @@ def _read_handler(agent: Agent, function: Callable[..., Any]) -> Handler:
         _check_context(hints[parameters[1]], is_async, place)
     if is_async and agent.inline:
         raise ConfigurationError(f"{place}: inline=True is for plain functions; this one is async")
+    if is_async and agent.cpu:
+        raise ConfigurationError(f"{place}: cpu is for plain functions, which run in processes; this one is async")
     return Handler(function, reads, emits, is_async, len(parameters) == 2)
 
 

@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from farandole import flow, graph, kafka, migrate, postgres, projections, reading, schema_log, schemas, topics
-from farandole.agent import Agent
+from farandole import flow, graph, health, kafka, migrate, postgres, projections, reading, schema_log, schemas, topics
 from farandole.errors import FarandoleError
-from farandole.event import Event
-from farandole.project import Project, find_project, require_project
+from farandole.examination import Examination, Finding, Skip, need
+from farandole.project import find_project, require_project
 from farandole.settings import Settings, load_settings
 
 #: The oldest Postgres whose SQL is used, as server_version_num; older brokers than 3.x lack what the clients need.
 POSTGRES = 150_000
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check: `state` is ok, warning, problem or skipped (something it needs is itself a problem)."""
-
-    check: str
-    state: str
-    found: str
-    advice: str = ""
-
-
-@dataclass(slots=True)
-class Examination:
-    """What the checks have learned for those after them; None where it could not be had."""
-
-    project: Project | None = None
-    settings: Settings | None = None
-    events: list[type[Event]] | None = None
-    agents: dict[Any, Agent] | None = None
-    broker: bool = False
-    database: postgres.Connection[Any] | None = None
-    migrated: bool = False
-    folded: bool = False
 
 
 Check = Callable[[Examination], Iterable[Finding]]
@@ -51,7 +25,7 @@ def examine() -> Iterator[Finding]:
         name = (check.__doc__ or check.__name__).split(":")[0]
         try:
             yield from check(state)
-        except _Skip as reason:
+        except Skip as reason:
             yield Finding(name, "skipped", f"needs {reason}")
         except FarandoleError as error:
             yield Finding(name, "problem", str(error))
@@ -70,16 +44,6 @@ _TROUBLES = {
 }
 
 
-class _Skip(Exception):
-    """A check cannot run; names what it needs."""
-
-
-def _need(value: Any, what: str) -> Any:
-    if not value:
-        raise _Skip(what)
-    return value
-
-
 def check_project(state: Examination) -> Iterator[Finding]:
     """project: found, active on sys.path"""
     state.project = require_project()
@@ -95,7 +59,7 @@ def check_settings(state: Examination) -> Iterator[Finding]:
 
 def check_agents(state: Examination) -> Iterator[Finding]:
     """agents: each file loads and its types fit together"""
-    project, settings = _need(state.project, "a project"), _need(state.settings, "settings")
+    project, settings = need(state.project, "a project"), need(state.settings, "settings")
     state.events = flow.event_classes(project)
     state.agents = flow.load_agents(flow.agent_files(project))
     found = graph.build(state.agents, state.events, settings.flow)
@@ -110,8 +74,8 @@ def check_agents(state: Examination) -> Iterator[Finding]:
 
 def check_schemas(state: Examination) -> Iterator[Finding]:
     """schemas: the .avsc files are those of the classes"""
-    _need(state.events is not None, "agents that load")
-    drift = schemas.check(_need(state.project, "a project"), _need(state.settings, "settings").flow)
+    need(state.events is not None, "agents that load")
+    drift = schemas.check(need(state.project, "a project"), need(state.settings, "settings").flow)
     for one in drift:
         yield Finding("schemas", "problem", f"{one.file.name}: {one.field} {one.what}", "farandole schemas write")
     if not drift:
@@ -120,7 +84,7 @@ def check_schemas(state: Examination) -> Iterator[Finding]:
 
 def check_broker(state: Examination) -> Iterator[Finding]:
     """broker: it answers"""
-    settings = _need(state.settings, "settings")
+    settings = need(state.settings, "settings")
     known = kafka.check_broker(settings)
     state.broker = True
     yield Finding("broker", "ok", f"{settings.brokers}, {len(known)} topics")
@@ -132,9 +96,9 @@ def check_broker(state: Examination) -> Iterator[Finding]:
 
 def check_topics(state: Examination) -> Iterator[Finding]:
     """topics: they exist as declared"""
-    _need(state.broker, "a broker")
-    settings = _need(state.settings, "settings")
-    agents = _need(state.agents, "agents that load")
+    need(state.broker, "a broker")
+    settings = need(state.settings, "settings")
+    agents = need(state.agents, "agents that load")
     rows = topics.compare(settings, topics.of_agents(settings, agents.values()))
     for row in rows:
         compacted = row.topic == settings.topic(schema_log.SCHEMA_TOPIC) and row.setting == "cleanup.policy"
@@ -166,7 +130,7 @@ def check_topics(state: Examination) -> Iterator[Finding]:
 
 def check_database(state: Examination) -> Iterator[Finding]:
     """database: it answers, is new enough and keeps its sessions"""
-    settings = _need(state.settings, "settings")
+    settings = need(state.settings, "settings")
     connection = postgres.connect(settings, application="farandole doctor")
     state.database = connection
     version = connection.info.server_version
@@ -191,8 +155,8 @@ def keeps_sessions(settings: Settings, first: postgres.Connection[Any]) -> bool:
 
 def check_migrations(state: Examination) -> Iterator[Finding]:
     """migrations: the tables are those of this version"""
-    settings = _need(state.settings, "settings")
-    missing = migrate.missing(_need(state.database, "a database"), settings)
+    settings = need(state.settings, "settings")
+    missing = migrate.missing(need(state.database, "a database"), settings)
     if missing:
         yield Finding(
             "migrations", "warning", f"{', '.join(missing)} not applied", "farandole migrate (workers do so at start)"
@@ -204,8 +168,8 @@ def check_migrations(state: Examination) -> Iterator[Finding]:
 
 def check_projections(state: Examination) -> Iterator[Finding]:
     """projections: the folders are right and folded as they are now"""
-    found = projections.discover(_need(state.project, "a project"))
-    folded = reading.projection_states(_need(state.migrated and state.database, "a migrated database"))
+    found = projections.discover(need(state.project, "a project"))
+    folded = reading.projection_states(need(state.migrated and state.database, "a migrated database"))
     state.folded = projections.CORE in folded
     late = [one.name for one in found if folded.get(one.name, ("", None))[0] != one.hash]
     for name, (_, suspended) in folded.items():
@@ -226,10 +190,32 @@ def check_projections(state: Examination) -> Iterator[Finding]:
 
 def check_parked(state: Examination) -> Iterator[Finding]:
     """parked: no record was put aside, no partition stands still at a gap"""
-    counts = reading.troubles(_need(state.folded and state.database, "a projector that has run once"))
+    counts = reading.troubles(need(state.folded and state.database, "a projector that has run once"))
     for what, advice in _TROUBLES.items():
         count = counts[what]
         yield Finding(what, "warning" if count else "ok", str(count), advice if count else "")
+
+
+def check_work(state: Examination) -> Iterator[Finding]:
+    """work: who is behind has a worker, what is due was woken, nobody stands still"""
+    settings, agents = need(state.settings, "settings"), need(state.agents, "agents that load")
+    need(state.broker and state.migrated, "a broker and a migrated database")
+    files = {agent.name: file for file, agent in agents.items()}
+    found = health.look(settings, {agent.name: agent.wiring(settings.flow).topic for agent in agents.values()})
+    findings = []
+    for one in found.agents:
+        if one.lag and one.lag.records and not one.members:
+            advice = (
+                f"farandole run {files[one.agent]}" if one.declared else "delete its group, if the agent is no more"
+            )
+            what = f"{one.agent} is {one.lag.records} records behind and has no worker"
+            findings.append(Finding("work", "warning", what, advice))
+        overdue = sum(wait.overdue for wait in one.waits)
+        if overdue:
+            what = f"{one.agent} has {overdue} waits that are due and not woken"
+            findings.append(Finding("work", "warning", what, "a worker of the agent wakes them"))
+        findings += [Finding("work", "problem", f"{one.agent}: {why}", "see `farandole status`") for why in one.still]
+    yield from findings or [Finding("work", "ok", "nobody is behind without a worker, nobody stands still")]
 
 
 CHECKS: tuple[Check, ...] = (
@@ -243,4 +229,7 @@ CHECKS: tuple[Check, ...] = (
     check_migrations,
     check_projections,
     check_parked,
+    check_work,
 )
+
+__all__ = ["CHECKS", "Finding", "examine", "keeps_sessions"]

@@ -92,6 +92,12 @@ def key_of(raw: Raw) -> str:
     return f"{raw['scope_id']}.{raw['part']}"
 
 
+def traceparent(raw: Raw) -> bytes:
+    """The header that names job and event as W3C trace context, version 00: the job is the trace, the event the span."""
+    event = raw["event_id"]
+    return f"00-{raw['trace_id'].replace('-', '')}-{event[19:23]}{event[24:]}-01".encode()
+
+
 def follow(causes: Sequence[Raw], emitter: Emitter, event_type: str, position: int, attempt: int = 1) -> dict[str, Any]:
     """The envelope of an event caused by `causes` (in part order; the last one is named as the cause).
 

@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 5  #: the broker or the database does not answer
     TIMEOUT = 6  #: a deadline given by the user passed
     STOPPED = 7  #: a worker or projector stopped by itself; its reason was printed
+    STANDS_STILL = 8  #: something waits for a person: a gap, a brake, an outage, a suspended projection
     NO_NETWORK = 10  #: a first download was needed and no registry answered
     DISK_FULL = 11
     NO_JAVA = 12  #: no usable Java runtime
@@ -71,13 +72,17 @@ class Poison(Exception):
         self.cause = cause
 
 
+#: Seconds. More is a mistake of units; the database has no date for the largest numbers.
+LONGEST = 366 * 86_400
+
+
 class Retry(Exception):
     """Raised by a handler: try this event again, `after` seconds from now (default: the agent's backoff)."""
 
     def __init__(self, reason: str = "the handler asked for a retry", *, after: float | None = None) -> None:
         super().__init__(reason)
-        if after is not None and not 0 <= after < float("inf"):
-            raise ValueError(f"Retry(after={after}): expected seconds, 0 or more")
+        if after is not None and not 0 <= after <= LONGEST:
+            raise ValueError(f"Retry(after={after}): expected seconds, from 0 to {LONGEST:,} (a year)")
         self.after = after
 
 

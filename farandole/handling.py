@@ -1,4 +1,4 @@
-"""One event through the handler: bounded attempts, backoff, and how each error ends. Knows nothing of Kafka."""
+"""One event through the handler: bounded attempts, waits, and how each error ends. Knows nothing of Kafka."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from farandole import kafka, postgres
 from farandole.agent import Wiring
 from farandole.context import BlockingContext, Context
 from farandole.envelope import Envelope
-from farandole.errors import Fail, Poison, Reject, Retry, Stopped, Unreachable
+from farandole.errors import Fail, Poison, Reject, Stopped, Unreachable
 from farandole.event import Event
 from farandole.outage import Outage
-from farandole.outcome import DeadLettered, Emitted, Failed, Outcome
+from farandole.outcome import DeadLettered, Emitted, Failed, Outcome, Suspended
+from farandole.processes import Processes
 from farandole.threads import in_thread
 
 log = logging.getLogger("farandole.handling")
-
-#: Seconds. A longer wait between attempts keeps the partition waiting without making success likelier.
-MAX_BACKOFF = 10.0
 
 #: Seconds. An inline handler slower than this holds up everything else in its worker.
 INLINE_WARNING = 0.05
@@ -48,11 +46,16 @@ class Handling:
     answers: Mapping[type[Any], Any] | None = None
     sleep: Sleep = asyncio.sleep
     outage: Callable[[], Outage] = lambda: Outage("handler", 0.0)
+    suspends: bool = False  #: long waits are handed back as `Suspended`; otherwise all are made in place
+    chance: Callable[[], float] = random.random
+    processes: Processes | None = None  #: of an agent with `cpu`, which runs its handler there
 
-    async def run(self, payload: Event, envelope: Envelope) -> Outcome:
-        """How the event ends: the closed set of §"How an attempt ends" in DESIGN.md. Raises Stopped for a long outage."""
-        first: Exception | None = None
-        attempt, outage = 1, self.outage()
+    async def run(self, payload: Event, envelope: Envelope, attempts_before: int = 0, first_error: str = "") -> Outcome:
+        """How the event ends: the closed set of §"How an attempt ends" in DESIGN.md. Raises Stopped for a long outage.
+
+        `attempts_before` and `first_error` are of the tries before it was put off, when it was.
+        """
+        attempt, outage = attempts_before + 1, self.outage()
         while True:
             try:
                 return Emitted(self._outputs(await self._attempt(payload, envelope, attempt)), attempt)
@@ -64,24 +67,37 @@ class Handling:
                 return DeadLettered(poison.cause, _text(poison), attempt)
             except Stopped:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  whatever a handler raises has an end of its own
                 if _is_outage(error):  # nobody's fault but the outage's: no attempt is counted
                     await self.sleep(outage.endure(error))
                     continue
-                first = first or error
-                last = attempt >= self.wiring.agent.attempts
-                log.warning(
-                    "attempt_failed agent=%s job=%s attempt=%d: %s",
-                    self.wiring.agent.name,
-                    envelope.raw["trace_id"],
-                    attempt,
-                    _text(error),
-                    exc_info=error if last else None,
-                )
-                if last:
-                    return DeadLettered("attempts", _text(first), attempt)
-                await self.sleep(self._backoff(attempt, error))
+                first_error = first_error or _text(error)
+                ended = self._after(error, attempt, first_error, envelope)
+                if isinstance(ended, DeadLettered | Suspended):
+                    return ended
+                await self.sleep(ended)
                 attempt, outage = attempt + 1, self.outage()
+
+    def _after(
+        self, error: Exception, attempt: int, first_error: str, envelope: Envelope
+    ) -> DeadLettered | Suspended | float:
+        """What a failed attempt leads to: an end, or so many seconds in place."""
+        retries = self.wiring.agent.retries
+        cause = retries.ends_at_once(error) or ("attempts" if attempt >= retries.attempts else None)
+        log.warning(
+            "attempt_failed agent=%s job=%s attempt=%d: %s",
+            self.wiring.agent.name,
+            envelope.raw["trace_id"],
+            attempt,
+            _text(error),
+            exc_info=error if cause else None,
+        )
+        if cause:
+            return DeadLettered(cause, first_error, attempt, _text(error))
+        seconds = retries.wait(attempt, error, self.chance())
+        if self.suspends and seconds > retries.in_place:
+            return Suspended(seconds, first_error, attempt)
+        return seconds
 
     async def _attempt(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
         try:
@@ -100,6 +116,8 @@ class Handling:
             arguments = (payload, context) if handler.takes_context else (payload,)
             async with asyncio.timeout(agent.timeout):
                 return await handler.function(*arguments)
+        if self.processes:  # none in `deliver`: the handler runs here
+            return await self.processes.run(payload, envelope.raw, attempt)
         call = self.plain_call(payload, envelope, attempt)
         if agent.inline:
             return call()
@@ -158,13 +176,6 @@ class Handling:
         if reasons and decision.reason not in {member.value for member in reasons}:
             return DeadLettered("wrong_output", f"Fail({decision.reason!r}) is not in {reasons.__name__}", attempt)
         return Failed(decision.reason, decision.detail, attempt)
-
-    def _backoff(self, attempt: int, error: Exception) -> float:
-        if isinstance(error, Retry) and error.after is not None:
-            return float(error.after)
-        ceiling: float = min(MAX_BACKOFF, self.wiring.agent.backoff * 2.0 ** (attempt - 1))
-        # Jitter: many handlers that failed together do not come back together.
-        return ceiling * random.uniform(0.5, 1.0)
 
 
 def _is_outage(error: Exception) -> bool:

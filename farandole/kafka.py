@@ -15,13 +15,15 @@ from confluent_kafka import (
     OFFSET_INVALID,
     Consumer,
     ConsumerGroupTopicPartitions,
+    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from farandole.errors import Unreachable
 from farandole.settings import Settings
@@ -195,6 +197,19 @@ def committed(
     return {(place.topic, place.partition): place for place in found}
 
 
+def bounds(settings: Settings, places: list[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
+    """The first offset that is there and the one past the last; partitions that do not exist are left out."""
+    client = admin(settings)
+    there = client.list_topics(timeout=ANSWER).topics
+    known = [place for place in places if place[0] in there and place[1] in there[place[0]].partitions]
+    found: list[dict[tuple[str, int], int]] = []
+    for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(*place): spec for place in known}
+        futures = client.list_offsets(asked, request_timeout=ANSWER) if asked else {}
+        found.append({(at.topic, at.partition): future.result().offset for at, future in futures.items()})
+    return {place: (found[0][place], found[1][place]) for place in known}
+
+
 def broker_setting(settings: Settings, name: str) -> str | None:
     """What one broker of the cluster says of one of its settings; None when it does not tell."""
     client = admin(settings)
@@ -209,8 +224,6 @@ def broker_setting(settings: Settings, name: str) -> str | None:
 
 def topic_ids(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
     """The broker's id of each topic: a deleted and recreated topic has another, which offsets alone do not show."""
-    from confluent_kafka import TopicCollection
-
     client = admin(settings)  # a name of its own: its futures fail once it is collected
     futures = client.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER)
     return {name: str(future.result().topic_id) for name, future in futures.items()}
@@ -225,15 +238,20 @@ __all__ = [
     "AdminClient",
     "ConfigResource",
     "Consumer",
+    "ConsumerGroupTopicPartitions",
     "Headers",
+    "IsolationLevel",
     "KafkaError",
     "KafkaException",
     "Message",
     "NewTopic",
+    "OffsetSpec",
     "Producer",
     "Record",
+    "TopicCollection",
     "TopicPartition",
     "admin",
+    "bounds",
     "broker_setting",
     "check_broker",
     "consumer",

@@ -36,17 +36,19 @@ class Failed:
 @dataclass(frozen=True, slots=True)
 class DeadLettered:
     """The event cannot be handled. `cause` is a stable word: undecodable, empty, unknown_schema, invalid, rejected,
-    attempts, wrong_output, too_large, hops; `error` is the first error met, for people."""
+    not_retried, attempts, wrong_output, too_large, killed; `error` is the first error met, `last_error` the last one, for
+    people."""
 
     cause: str
     error: str = field(compare=False)
     attempts: int = field(default=1, compare=False)
+    last_error: str = field(default="", compare=False)  #: "" where there was but one
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Nothing to do: "duplicate" (its event id was claimed from another record) or "not_read" (a type of the topic that
-    this agent does not handle)."""
+    """Nothing to do: "duplicate" (its event id was claimed from another record), "not_read" (a type of the topic that
+    this agent does not handle) or "loop" (word of a failure, handed round for ever)."""
 
     why: str
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -106,10 +106,16 @@ def lock_number(*parts: str) -> int:
 
 
 @contextmanager
-def advisory_lock(connection: Connection[Any], *parts: str) -> Iterator[None]:
-    """Hold the lock of a name for the block; waits for whoever holds it. It ends with the connection, kill -9 included."""
+def advisory_lock(
+    connection: Connection[Any], *parts: str, waiting: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Hold the lock of a name for the block; waits for whoever holds it, after a call of `waiting`. It ends with the
+    connection, kill -9 included."""
     number = lock_number(*parts)
-    connection.execute("SELECT pg_advisory_lock(%s)", (number,))
+    row = connection.execute("SELECT pg_try_advisory_lock(%s)", (number,)).fetchone()
+    if not (row and row[0]):
+        waiting()
+        connection.execute("SELECT pg_advisory_lock(%s)", (number,))
     try:
         yield
     finally:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import tomllib
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -106,4 +108,5 @@ def _module_name(path: Path, project: Project | None) -> str:
         parts = path.relative_to(project.root).with_suffix("").parts
         if all(part.isidentifier() for part in parts):
             return ".".join(parts)
-    return f"farandole_loaded_{path.stem}_{abs(hash(path)):x}"
+    # The same name in each process: what is pickled in one names its class by it.
+    return f"farandole_loaded_{path.stem}_{zlib.crc32(os.fsencode(path)):x}"

@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     transaction_timeout_ms: int = Field(
         8_000, ge=1_000, le=60_000, description="a killed worker holds readers this long"
     )
-    hop_limit: int = Field(100, ge=1, description="an event that has come this far is dead-lettered: a loop")
+    hop_limit: int = Field(100, ge=1, description="an event that has come this far ends its job as failed: a loop")
     claims: bool = Field(True, description="skip records that carry an event id already claimed by this agent")
     log_json: bool = Field(False, description="log one JSON object a line")
     testcontainers: bool = Field(False, description="tests use Docker containers in place of the local stack")

@@ -126,6 +126,18 @@ def compare(settings: Settings, wanted: Sequence[Wanted]) -> list[Row]:
     return rows
 
 
+def limits(settings: Settings, names: Iterable[str]) -> dict[str, int]:
+    """Bytes that a batch of records may have on each of these topics, which exist; without the namespace, as `names`."""
+    found = _configs(kafka.admin(settings), [settings.topic(name) for name in names])
+    return {settings.bare(name): int(config["max.message.bytes"]) for name, config in found.items()}
+
+
+def missing(settings: Settings, names: Iterable[str]) -> list[str]:
+    """Those of `names` (without the namespace) that the broker does not have."""
+    there, _ = _partitions(settings, kafka.admin(settings))
+    return sorted(name for name in set(names) if settings.topic(name) not in there)
+
+
 def _create(settings: Settings, admin: kafka.AdminClient, missing: list[Wanted]) -> None:
     new = [
         kafka.NewTopic(settings.topic(topic.name), topic.partitions, settings.replication, config=dict(topic.config))

@@ -9,7 +9,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from farandole.cli import agents, config, contract, demo, dev, doctor, graph, init, jobs, stack, submit
+from farandole.cli import (
+    agents,
+    config,
+    contract,
+    dead,
+    demo,
+    dev,
+    doctor,
+    gaps,
+    graph,
+    init,
+    jobs,
+    stack,
+    status,
+    submit,
+)
 from farandole.cli.console import complain
 from farandole.errors import ExitCode, FarandoleError
 
@@ -62,14 +77,16 @@ app = typer.Typer(
 START, STACK, RUN, READ, CHECK = "Start here", "Local stack", "Run", "Jobs", "Contract and checks"
 for panel, commands in {
     START: (init.init, demo.demo, dev.dev),
-    STACK: (stack.up, stack.status, stack.down),
+    STACK: (stack.up, status.status, stack.down),
     RUN: (agents.run, agents.projector, submit.submit),
     READ: (jobs.jobs, jobs.job, jobs.journey),
     CHECK: (doctor.doctor, graph.graph, config.config, contract.topics, contract.migrate),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)  # type: ignore[type-var]  # a join of many signatures
+app.add_typer(dead.dead, name="dead", rich_help_panel=READ)
 app.add_typer(contract.schemas, name="schemas", rich_help_panel=CHECK)
+app.add_typer(gaps.gaps, name="gaps", rich_help_panel=CHECK)
 app.add_typer(contract.projections, name="projections", rich_help_panel=CHECK)
 
 

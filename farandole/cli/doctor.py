@@ -12,7 +12,7 @@ from farandole.errors import ExitCode
 
 
 def doctor(json: Json = False) -> None:
-    """Check settings, agents, schemas, broker, topics, database, projections, parked records. Exit code 1: problems."""
+    """Check settings, agents, schemas, broker, topics, database, projections, parked records, work. Exit code 1: problems."""
     from farandole.doctor import examine
 
     findings = list(examine())

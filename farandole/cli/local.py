@@ -16,7 +16,7 @@ def start(project: Project, say: Callable[[str], None]) -> Settings:
     from farandole.settings import load_settings
     from farandole.stack.stack import Stack
 
-    if not _has_services(project):
+    if not has_services(project):
         Stack(project.data, say=say).up()
     return load_settings(project)
 
@@ -27,14 +27,14 @@ def running(project: Project, say: Callable[[str], None]) -> Iterator[Settings]:
     from farandole.settings import load_settings
     from farandole.stack.stack import Stack
 
-    if _has_services(project):
+    if has_services(project):
         yield load_settings(project)
         return
     with Stack(project.data, say=say).running():
         yield load_settings(project)
 
 
-def _has_services(project: Project) -> bool:
+def has_services(project: Project) -> bool:
     """Whether the environment or [tool.farandole] names both services; what a stack left behind does not count."""
     from farandole.origins import origins
 

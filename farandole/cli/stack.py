@@ -1,4 +1,4 @@
-"""up, status, down: the local stack from the command line."""
+"""up, down: the local stack from the command line; and a `status` of the stack alone, for `python -m farandole.stack`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
 from farandole.errors import ExitCode
 from farandole.project import require_project
 
 if TYPE_CHECKING:
     from farandole.stack.stack import Stack
+    from farandole.stack.status import Status
 
 
 #: Columns. Where there is no terminal, nothing is cut: the log's path is there to be used.
@@ -41,23 +43,32 @@ def up(kafka_port: Port = None, postgres_port: Port = None) -> None:
 def status(
     json: Annotated[bool, typer.Option("--json", help="one JSON object, for programs")] = False,
 ) -> None:
-    """Show how the local Kafka and Postgres are: state, pid, port, version, data, log. Exit code 1: not up."""
+    """Show how the local Kafka and Postgres are, and nothing else. Exit code 1: not up."""
     found = _stack().status()
     if json:
         typer.echo(json_format.dumps(found.as_dict(), indent=2))
     else:
-        table = Table("service", "state", "pid", "port", "version", "data", "memory", "log", box=None)
-        for one in found.services:
-            sizes = (_megabytes(one.data_bytes), _megabytes(one.memory_bytes))
-            table.add_row(one.name, one.state, _or_dash(one.pid), _or_dash(one.port), one.version, *sizes, one.log)
-        view = Console(soft_wrap=True, highlight=False)
-        view.width = view.width if view.is_terminal else UNCUT
-        view.print(table)
-        if found.endpoints:
-            typer.echo(f"KAFKA_BOOTSTRAP_SERVERS={found.endpoints.kafka_bootstrap_servers}")
-            typer.echo(f"DATABASE_URL={found.endpoints.database_url}")
+        uncut().print(services(found))
     if not found.running:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def services(found: Status) -> Group:
+    """Both services as a table, and their addresses while both run."""
+    table = Table("service", "state", "pid", "port", "version", "data", "memory", "log", box=None)
+    for one in found.services:
+        sizes = (_megabytes(one.data_bytes), _megabytes(one.memory_bytes))
+        table.add_row(one.name, one.state, _or_dash(one.pid), _or_dash(one.port), one.version, *sizes, one.log)
+    at = found.endpoints
+    lines = (f"KAFKA_BOOTSTRAP_SERVERS={at.kafka_bootstrap_servers}", f"DATABASE_URL={at.database_url}") if at else ()
+    return Group(table, *map(Text, lines))
+
+
+def uncut() -> Console:
+    """A console that cuts nothing where there is no terminal."""
+    view = Console(soft_wrap=True, highlight=False)
+    view.width = view.width if view.is_terminal else UNCUT
+    return view
 
 
 def down(

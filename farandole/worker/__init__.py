@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from farandole import kafka, schemas, topics
@@ -14,6 +15,9 @@ from farandole.agent import Agent, Wiring
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError
 from farandole.migrate import migrate
 from farandole.settings import Settings
+from farandole.worker.isolation import Isolation
+from farandole.worker.ledger import SlotLost
+from farandole.worker.running import run_worker
 from farandole.worker.worker import Worker
 
 log = logging.getLogger("farandole.worker")
@@ -30,12 +34,14 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
         raise ConfigurationError(f"two agents have the same name, among {', '.join(names)}; a name is a consumer group")
     stop = asyncio.Event()
     _on_signals(stop)
-    await asyncio.to_thread(prepare, settings, wirings)
+    wirings = await asyncio.to_thread(prepare, settings, wirings)
     failures: list[BaseException] = []
+    isolation = Isolation()
 
     async def run(wiring: Wiring) -> None:
         try:
-            await Worker(settings, wiring, stop).run()
+            while not await _run_once(settings, wiring, stop, isolation):
+                log.warning("agent %s begins anew under another slot", wiring.agent.name)
         except (Exception, asyncio.CancelledError) as failure:
             failures.append(failure)
             log.error(
@@ -48,8 +54,19 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
         raise _first(failures)
 
 
-def prepare(settings: Settings, wirings: Sequence[Wiring]) -> None:
-    """Print the wiring; check broker, database, topics and schemas, so that what is wrong is said before the first poll."""
+async def _run_once(settings: Settings, wiring: Wiring, stop: asyncio.Event, isolation: Isolation) -> bool:
+    """A worker until its end; False when it must begin anew because its slot is another's."""
+    try:
+        await run_worker(Worker(settings, wiring, stop, isolation))
+    except SlotLost as reason:
+        log.warning("slot_lost agent=%s: %s", wiring.agent.name, reason)
+        return stop.is_set()
+    return True
+
+
+def prepare(settings: Settings, wirings: Sequence[Wiring]) -> list[Wiring]:
+    """Print the wiring; check broker, database, topics and schemas, so that what is wrong is said before the first poll.
+    Returns the wirings with the limits of the topics they write to."""
     for wiring in wirings:
         log.info("%s", describe(settings, wiring))
     kafka.check_broker(settings)
@@ -65,6 +82,9 @@ def prepare(settings: Settings, wirings: Sequence[Wiring]) -> None:
         if row.status == "drift":
             log.warning("topic_drift %s: %s is %s, declared %s", row.topic, row.setting, row.found, row.declared)
     schemas.publish(settings, {contract.event for wiring in wirings for contract in wiring.contracts})
+    written = {name for wiring in wirings for name in wiring.writes}
+    limits = topics.limits(settings, sorted(written))
+    return [replace(wiring, limits=limits) for wiring in wirings]
 
 
 def describe(settings: Settings, wiring: Wiring) -> str:
@@ -75,15 +95,19 @@ def describe(settings: Settings, wiring: Wiring) -> str:
         or "nothing"
     )
     handler = wiring.handler
-    kind = "async" if handler.is_async else "inline" if wiring.agent.inline else "threads"
+    kind = (
+        "async" if handler.is_async else "inline" if wiring.agent.inline else "cpu" if wiring.agent.cpu else "threads"
+    )
     limits = f"concurrency={wiring.agent.concurrency} timeout={wiring.agent.timeout:g}s"
+    if wiring.agent.cpu:
+        limits += f" processes={wiring.agent.cpu}"
     if wiring.agent.inline:  # one after the other, and nothing can cut a plain call short
         limits = "concurrency=1"
     code = handler.function.__code__
     return (
         f"wiring agent={wiring.agent.name} group={settings.group(wiring.agent.name)} topic={settings.topic(wiring.topic)} "
         f"reads={reads} emits={emits} handler={Path(code.co_filename).name}:{code.co_firstlineno} kind={kind} "
-        f"{limits} attempts={wiring.agent.attempts}"
+        f"{limits} attempts={wiring.agent.retries.attempts}"
     )
 
 

@@ -12,6 +12,7 @@ from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Skipped
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
+from farandole.worker import trail
 from farandole.worker.holdings import Item
 
 
@@ -45,8 +46,9 @@ class Decoding:
         item.fields = records.decode(item.record, written, self._settings, contract.writer).fields
         if item.wake:
             item.fields["run"] = item.wake.run
-        if item.fields["hop"] >= self._settings.hop_limit:
-            raise Poison("hops", f"the event has come through {item.fields['hop']} handlings: agents have made a loop")
+        item.outcome = trail.ended(item.record.headers, item.fields["hop"], self._settings.hop_limit, contract.event)
+        if item.outcome:
+            return
         item.payload = contract.read(item.fields)
 
     async def _learn(self, items: list[Item]) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
-from farandole.envelope import Envelope
-from farandole.handling import Handling
 from farandole.worker.holdings import Held, Item
 from farandole.worker.lanes import Lane, Lanes
 
@@ -19,16 +17,17 @@ INLINE_TURN = 0.01
 
 
 class Flight:
-    """Starts handlings on the event loop; `finished` is called with each item whose outcome is known.
+    """Runs `handle` for one item after another, on the event loop. Where it answers True, what waits behind the item in
+    its lane is given to `handle` at once as well, to be put off.
 
     `failure` is set when a handling says that the worker cannot go on.
     """
 
-    def __init__(self, handling: Handling, concurrency: int, finished: Callable[[Item], None]) -> None:
-        self._handling = handling
+    def __init__(self, handle: Callable[[Item], Awaitable[bool]], concurrency: int) -> None:
+        self._handle = handle
         self._concurrency = concurrency
-        self._finished = finished
         self._lanes: Lanes[Item] = Lanes()
+        self._halted = False
         self._sources: set[Held] = set()
         self._tasks: dict[asyncio.Task[None], Item | None] = {}
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -50,6 +49,8 @@ class Flight:
 
     def admit(self, items: Iterable[Item]) -> None:
         """Queue what has no outcome yet, and start as much as there is room for."""
+        if self._halted:
+            return
         for item in items:
             if item.outcome is None and not item.held.leaving:
                 self._sources.add(item.held)
@@ -60,7 +61,7 @@ class Flight:
         """Handle the items of an inline agent one after the other, here and now."""
         turn = time.perf_counter()
         for item in items:
-            if item.outcome is not None or item.held.leaving:
+            if item.outcome is not None or item.held.leaving or self._halted:
                 continue
             await self._handle(item)
             if time.perf_counter() - turn > INLINE_TURN:
@@ -76,9 +77,14 @@ class Flight:
             if item is not None and item.held.lost:
                 task.cancel()
 
+    def halt(self) -> None:
+        """Begin nothing more; what runs goes on."""
+        self._halted = True
+        self._lanes = Lanes()
+
     async def drain(self, grace: float) -> None:
         """Begin nothing more; wait `grace` seconds for what runs, then give it up."""
-        self._lanes = Lanes()
+        self.halt()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace)
         left = list(self._tasks)
@@ -102,18 +108,14 @@ class Flight:
             item = self._tasks[task] = lane.items[0]
             item.held.running += 1
             try:
-                if not item.held.leaving:
-                    await self._handle(item)
+                if not item.held.leaving and await self._handle(item):
+                    for later in lanes.cut(lane):
+                        await self._handle(later)
             finally:
                 self._tasks[task] = None
                 lanes.done(lane)
                 item.held.running -= 1
             lane = lanes.start() if lanes is self._lanes else None
-
-    async def _handle(self, item: Item) -> None:
-        payload, fields = item.event()
-        item.outcome = await self._handling.run(payload, Envelope(fields))
-        self._finished(item)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]

@@ -12,6 +12,8 @@ from farandole.kafka import KafkaError, TopicPartition
 from farandole.settings import Settings
 from farandole.wake import unwrap
 from farandole.worker.holdings import Held, Holdings, Item
+from farandole.worker.known import Positions
+from farandole.worker.ledger import SlotLost
 from farandole.worker.membership import Membership
 
 log = logging.getLogger("farandole.intake")
@@ -36,6 +38,7 @@ class Intake:
         group: str,
         instance: str,
         holdings: Holdings,
+        known: Positions,
         notify: Callable[[], object],
     ) -> None:
         self._settings = settings
@@ -43,7 +46,8 @@ class Intake:
         self._notify = notify
         self._consumer = kafka.consumer(settings, group, **{"group.instance.id": instance})
         self._holdings = holdings
-        self.membership = Membership(settings, group, instance, holdings, notify)
+        self._known = known
+        self.membership = Membership(settings, group, instance, holdings, known, notify)
         self._room = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"kafka-{group}", daemon=True)
 
@@ -110,10 +114,10 @@ class Intake:
             if held:
                 held.end = max(held.end, message.offset() or 0)  # past transaction markers
         elif code == KafkaError._AUTO_OFFSET_RESET:
-            raise Stopped(
-                f"gap: {message.topic()} [{message.partition()}] no longer has offset {message.offset()} ({error.str()}); "
-                "records were deleted before this group read them; move its offset by hand to go on"
-            )
+            reason = f"the log no longer has offset {message.offset()} ({error.str()})"
+            raise self._known.gap(message.topic() or "", message.partition() or 0, reason)
+        elif code == KafkaError.FENCED_INSTANCE_ID:
+            raise SlotLost(f"another consumer has this worker's group instance: {error.str()}")
         elif error.fatal():
             raise Stopped(f"the consumer failed: {error.str()}")
         else:

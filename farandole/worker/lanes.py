@@ -73,6 +73,14 @@ class Lanes(Generic[T]):
         elif lane.key is not None and self._lanes.get((lane.source, lane.key)) is lane:
             del self._lanes[lane.source, lane.key]
 
+    def cut(self, lane: Lane[T]) -> list[T]:
+        """Take out what waits behind the first item of a started lane, in its order."""
+        rest = list(lane.items)[1:]
+        for _ in rest:
+            lane.items.pop()
+        self.queued -= len(rest)
+        return rest
+
     def drop(self, source: Hashable) -> None:
         """Forget what waits of `source`; items in work stay with whoever works on them."""
         waiting = self._ready.pop(source, deque())

@@ -1,10 +1,12 @@
-"""The worker's session in Postgres: its slot (an advisory lock) and its claims. Blocking; used by one thread at a time."""
+"""The worker's session in Postgres: its slot (an advisory lock) and its claims. Every call blocks."""
 
 from __future__ import annotations
 
 import logging
 import secrets
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +29,13 @@ _PATIENCE = "SET statement_timeout = '30s'"
 
 _SQL = Path(__file__).parent / "sql"
 _CLAIM = (_SQL / "claim.sql").read_text(encoding="utf-8")
+_HOLDER = (_SQL / "slot_holder.sql").read_text(encoding="utf-8")
 _RECLAIM = (_SQL / "reclaim.sql").read_text(encoding="utf-8")
+
+
+class SlotLost(Exception):
+    """Another worker has this one's slot, and with it the transactional id and the group instance: this one must begin
+    anew, under another name. Nothing it has in hand may be committed."""
 
 
 class Ledger:
@@ -41,6 +49,7 @@ class Ledger:
         self._agent = agent
         self._outage = outage
         self._connection: postgres.Connection[Any] | None = None
+        self._turn = threading.Lock()
         self.slot = -1
         self.owner = secrets.token_hex(6)
 
@@ -72,7 +81,13 @@ class Ledger:
     def _claim(self, connection: postgres.Connection[Any], items: list[Item]) -> None:
         rows = [(*self._handling(item), *self._coordinates(item)) for item in items]
         given = self._columns(rows)
-        mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, self.owner, *given])}
+        durable = any(
+            item.wake for item in items
+        )  # only its claim tells a wake that was sent twice: it must outlive a crash
+        with connection.transaction() if durable else nullcontext():
+            if durable:
+                connection.execute("SET LOCAL synchronous_commit = on")
+            mine = {(row[0], row[1], row[2]) for row in connection.execute(_CLAIM, [self._agent, self.owner, *given])}
         rest = [(item, row) for item, row in zip(items, rows, strict=True) if row[3:] not in mine]
         if not rest:
             return
@@ -97,27 +112,48 @@ class Ledger:
     def _columns(rows: list[tuple[str, int, str, str, int, int]]) -> list[list[Any]]:
         return [list(column) for column in zip(*rows, strict=True)]
 
-    def _connect(self) -> postgres.Connection[Any]:
-        connection = postgres.connect(self._settings, application=f"farandole {self._agent}")
-        connection.execute(_PATIENCE)
-        connection.execute("SET synchronous_commit = off")  # a claim lost in a crash of the database costs nothing
-        return connection
-
-    def _lock(self, connection: postgres.Connection[Any], slot: int) -> bool:
-        number = postgres.lock_number("slot", self._settings.group(self._agent), str(slot))
-        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (number,)).fetchone()
-        return bool(row and row[0])
+    def confirm(self) -> None:
+        """Return when the slot is still this worker's; waits out outages. Raises SlotLost when it is not."""
+        self.run(lambda connection: connection.execute("SELECT 1"))
 
     def run(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
         """`work` on the connection, again and again while the database is away; it is made anew, the slot taken again."""
-        return self._outage().through(lambda: work(self._alive()), postgres.is_outage)
+        with self._turn:
+            return self._outage().through(lambda: work(self._alive()), postgres.is_outage)
+
+    @property
+    def _application(self) -> str:
+        return f"farandole {self._agent} {self.owner}"
+
+    def _connect(self) -> postgres.Connection[Any]:
+        connection = postgres.connect(self._settings, application=self._application)
+        connection.execute(_PATIENCE)
+        connection.execute("SET synchronous_commit = off")  # a claim lost in a crash of the database costs nothing
+        return connection
 
     def _alive(self) -> postgres.Connection[Any]:
         if self._connection is None or self._connection.broken or self._connection.closed:
             connection = self._connect()
             if not self._lock(connection, self.slot):
-                connection.close()
-                # Mostly the ghost of our own session, which the server has not missed yet.
-                raise Unreachable(f"slot {self.slot} of agent {self._agent} is still held by another session")
+                self._look_at_holder(connection)
             self._connection = connection
         return self._connection
+
+    def _number(self, slot: int) -> int:
+        return postgres.lock_number("slot", self._settings.group(self._agent), str(slot))
+
+    def _lock(self, connection: postgres.Connection[Any], slot: int) -> bool:
+        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (self._number(slot),)).fetchone()
+        return bool(row and row[0])
+
+    def _look_at_holder(self, connection: postgres.Connection[Any]) -> None:
+        """Whoever holds the slot: our own former session, which the server has not missed yet, is ended."""
+        with connection:
+            holder = connection.execute(_HOLDER, (self._number(self.slot),)).fetchone()
+            if holder and holder[1] != self._application:
+                raise SlotLost(
+                    f"slot {self.slot} of agent {self._agent} is held by {holder[1]!r} (process {holder[0]})"
+                )
+            if holder:
+                connection.execute("SELECT pg_terminate_backend(%s)", (holder[0],))
+            raise Unreachable(f"slot {self.slot} of agent {self._agent} was still held by this worker's former session")

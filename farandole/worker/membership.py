@@ -18,6 +18,7 @@ from farandole.kafka import KafkaException, TopicPartition
 from farandole.settings import Settings
 from farandole.worker import takeover
 from farandole.worker.holdings import Holdings
+from farandole.worker.known import Positions
 from farandole.worker.positions import Note, Unreadable, decode
 
 log = logging.getLogger("farandole.membership")
@@ -33,11 +34,18 @@ class Membership:
     """The consumer's rebalance callbacks and what they know; `changed` is called when partitions have come or gone."""
 
     def __init__(
-        self, settings: Settings, group: str, owner: str, holdings: Holdings, changed: Callable[[], object]
+        self,
+        settings: Settings,
+        group: str,
+        owner: str,
+        holdings: Holdings,
+        known: Positions,
+        changed: Callable[[], object],
     ) -> None:
         self._group = group
         self._owner = owner
         self._holdings = holdings
+        self._known = known
         self._changed = changed
         self._settings = settings
         self.failure: BaseException | None = None
@@ -68,7 +76,8 @@ class Membership:
         self._stale = True
         try:
             if places:
-                consumer.incremental_assign([self._hold(place) for place in self._positions(consumer, places)])
+                starts = self._known.checked(consumer, self._positions(consumer, places))
+                consumer.incremental_assign([self._hold(place) for place in starts])
                 log.info("assigned %s", _names(places))
             held = list(self._holdings.held.values())
             consumer.resume(
@@ -91,10 +100,7 @@ class Membership:
             log.info(
                 "skipping %s [%d]: %d offsets beyond %d are finished", place.topic, place.partition, count, place.offset
             )
-        # A group that never committed starts at the beginning.
-        return TopicPartition(
-            place.topic, place.partition, place.offset if place.offset >= 0 else kafka.OFFSET_BEGINNING
-        )
+        return TopicPartition(place.topic, place.partition, place.offset)
 
     def on_revoke(self, _consumer: kafka.Consumer, places: list[TopicPartition]) -> None:
         """Let what is nearly done end and be committed (the group waits for this member), then drop what goes."""

@@ -8,20 +8,23 @@ from typing import Any
 
 from farandole import envelope
 from farandole.agent import Wiring
-from farandole.envelope import follow, key_of
+from farandole.codec import Contract
+from farandole.dead_letter import PREFIX as DEAD
+from farandole.dead_letter import DeadLetter, clean, size
+from farandole.envelope import follow, key_of, traceparent
 from farandole.event import Event, JobDeadLettered, JobFailed
 from farandole.kafka import MAX_DEAD_LETTER_BYTES, Headers
 from farandole.outcome import DeadLettered, Emitted, Failed, Skipped, Suspended
 from farandole.records import coordinates
 from farandole.settings import Settings
+from farandole.worker import trail
 from farandole.worker.holdings import Item
 
-#: Bytes. Kafka's default limit for a record of a topic is 1,048,588 with its frame; one above it aborts the transaction
-#: of its whole batch.
-MAX_RECORD_BYTES = 1_000_000
+#: Bytes. Kafka's default limit for a topic's batch of records; a record above it aborts the transaction of all others.
+MAX_RECORD_BYTES = 1_048_588
 
-#: Names of the headers that a dead letter carries besides those of the record itself.
-DEAD = "farandole.dead."
+#: Bytes of a limit that are left free: frames are counted roughly.
+_SPARE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +38,18 @@ class Output:
 
     @property
     def size(self) -> int:
-        """Bytes on the log, about: key, value and headers, with their frames."""
-        return (
-            len(self.key or b"")
-            + len(self.value or b"")
-            + sum(len(n) + len(v or b"") + 8 for n, v in self.headers)
-            + 64
-        )
+        """Bytes on the log, about."""
+        return size(self.key, self.value, self.headers)
+
+
+class TooLarge(Exception):
+    """An output is larger than its topic takes. Sizes are in bytes, with headers and frames."""
+
+    def __init__(self, name: str, size: int, limit: int) -> None:
+        super().__init__(f"{name} has {size:,} bytes; a record of its topic may have {limit:,}")
+        self.name = name  #: full Avro name
+        self.size = size
+        self.limit = limit
 
 
 class Outputs:
@@ -50,6 +58,7 @@ class Outputs:
     def __init__(self, settings: Settings, wiring: Wiring) -> None:
         self._settings = settings
         self._wiring = wiring
+        self._agent = wiring.agent
 
     def of(self, item: Item) -> list[Output]:
         """The records that `item`'s outcome puts on the log. An output that cannot be written becomes a dead letter."""
@@ -68,88 +77,90 @@ class Outputs:
             case Emitted(events, attempts):
                 return [self._event(item, event, position, attempts) for position, event in enumerate(events)]
             case Failed(reason, detail, attempts):
-                failed = JobFailed(agent=self._wiring.agent.name, reason=reason, detail=_clean(detail))
-                return [self._event(item, failed, 0, attempts)]
+                return [self._failed(item, reason, detail, attempts)]
             case DeadLettered() as dead:
-                return [
-                    self._dead_letter(item, dead),
-                    self._event(item, self._dead_lettered(item, dead), 0, dead.attempts),
-                ]
+                return self._dead(item, dead)
             case Skipped() | Suspended() | None:
                 return []
 
     def _event(self, item: Item, event: Event, position: int, attempt: int) -> Output:
         contract = self._wiring.emits[type(event)]
+        return self._record(item, event, contract, self._lineage(item, contract, position, attempt))
+
+    def _lineage(self, item: Item, contract: Contract, position: int, attempt: int) -> dict[str, Any]:
         cause = item.fields if item.fields is not None else self._cause(item)
-        lineage = follow([cause], self._wiring.agent.emitter, contract.writer.name, position, attempt)
+        return follow([cause], self._agent.emitter, contract.writer.name, position, attempt)
+
+    def _record(self, item: Item, event: Event, contract: Contract, lineage: dict[str, Any]) -> Output:
         value = contract.encode(lineage, event)
-        headers = [header for header in item.record.headers if header[0] != "traceparent"]
-        headers.append(("traceparent", _traceparent(lineage)))
+        headers = trail.extended(item.record.headers, lineage["hop"], self._settings.hop_limit, self._agent.name)
+        headers = [header for header in headers if header[0] != "traceparent"]
+        headers.append(("traceparent", traceparent(lineage)))
         made = Output(self._settings.topic(contract.topic), key_of(lineage), value, headers)
-        if made.size > MAX_RECORD_BYTES:
+        limit = self._limit(contract.topic, MAX_RECORD_BYTES)
+        if made.size > limit:
             if not isinstance(item.outcome, Emitted):  # word of a failure must get through; the dead letter keeps all
                 return Output(made.topic, made.key, made.value, headers[-1:])
-            raise TooLarge(f"{contract.writer.name} has {made.size:,} bytes; a record may have {MAX_RECORD_BYTES:,}")
+            raise TooLarge(contract.writer.name, made.size, limit)
         return made
+
+    def _limit(self, topic: str, default: int) -> int:
+        """What the topic and our own producer take."""
+        return min(self._wiring.limits.get(topic, default), MAX_DEAD_LETTER_BYTES) - _SPARE
 
     def _cause(self, item: Item) -> dict[str, Any]:
         """The lineage of bytes that are no event: the job by the record's key, the id by where it lies."""
         found: dict[str, Any] = {}
         at = coordinates(item.record, self._settings)
         envelope.complete(found, at, item.record.key, "unreadable", self._settings.flow)
+        return found | {"run": item.wake.run if item.wake else 0}
+
+    def _failed(self, item: Item, reason: str, detail: str | None, attempts: int) -> Output:
+        told = None if detail is None else clean(detail)
+        return self._event(item, JobFailed(agent=self._agent.name, reason=reason, detail=told), 0, attempts)
+
+    def _dead(self, item: Item, dead: DeadLettered) -> list[Output]:
+        """The letter and word of it; where the agent has declared so, the job's end as well."""
+        contract = self._wiring.emits[JobDeadLettered]
+        lineage = self._lineage(item, contract, 0, dead.attempts)
+        found = [
+            self._dead_letter(item, dead, lineage),
+            self._record(item, self._dead_lettered(item, dead), contract, lineage),
+        ]
+        if self._agent.if_dead == "fail":
+            found.append(self._failed(item, "dead_lettered", f"{dead.cause}: {dead.error}", dead.attempts))
         return found
 
     def _dead_lettered(self, item: Item, dead: DeadLettered) -> JobDeadLettered:
-        record = item.record
+        origin = coordinates(item.record, self._settings)
         return JobDeadLettered(
-            agent=self._wiring.agent.name,
+            agent=self._agent.name,
             cause=dead.cause,
-            error=_clean(dead.error) or "",
+            error=clean(dead.error),
             attempts=dead.attempts,
-            dead_letter_topic=self._wiring.agent.dead_topic,
-            origin_topic=self._settings.bare(record.topic),
-            origin_partition=record.partition,
-            origin_offset=record.offset,
+            dead_letter_topic=self._agent.dead_topic,
+            origin_topic=origin.topic,
+            origin_partition=origin.partition,
+            origin_offset=origin.offset,
         )
 
-    def _dead_letter(self, item: Item, dead: DeadLettered) -> Output:
+    def _dead_letter(self, item: Item, dead: DeadLettered, lineage: dict[str, Any]) -> Output:
         record = item.record
-        found = {
-            "agent": self._wiring.agent.name,
-            "cause": dead.cause,
-            "error": _clean(dead.error) or "",
-            "attempts": dead.attempts,
-            "topic": self._settings.bare(record.topic),
-            "partition": record.partition,
-            "offset": record.offset,
-            "timestamp": record.timestamp_ms,
-            "run": item.fields["run"] if item.fields else 0,
-            "at": time.time_ns() // 1_000_000,
-        }
-        headers = [*record.headers, *((DEAD + name, str(value).encode()) for name, value in found.items())]
-        made = Output(self._settings.topic(self._wiring.agent.dead_topic), record.key, record.value, headers)
-        over = made.size - (MAX_DEAD_LETTER_BYTES - 1024)
-        if over <= 0:
-            return made
-        # Only on a topic whose limit was raised. Cut it rather than stop: the origin says where the whole record lies.
-        value = (record.value or b"")[: max(0, len(record.value or b"") - over - 64)]
-        cut = (DEAD + "cut_from_bytes", str(len(record.value or b"")).encode())
-        return Output(made.topic, made.key, value, [*headers[len(record.headers) :], cut])
-
-
-class TooLarge(Exception):
-    """An output is larger than its topic takes."""
-
-
-def _traceparent(lineage: dict[str, Any]) -> bytes:
-    """W3C trace context, version 00: the job is the trace, the event the span."""
-    event = lineage["event_id"]
-    return f"00-{lineage['trace_id'].replace('-', '')}-{event[19:23]}{event[24:]}-01".encode()
-
-
-def _clean(text: str | None) -> str | None:
-    """Lone surrogates have no UTF-8 form; an error text may quote some."""
-    return None if text is None else text.encode("utf-8", "backslashreplace").decode()[:2000]
+        told = DeadLetter(
+            lineage["event_id"],
+            self._agent.name,
+            dead.cause,
+            dead.error,
+            dead.last_error or dead.error,
+            dead.attempts,
+            coordinates(record, self._settings),
+            lineage["run"],
+            time.time_ns() // 1_000_000,
+        )
+        most = self._limit(self._agent.dead_topic, MAX_DEAD_LETTER_BYTES)
+        return Output(
+            self._settings.topic(self._agent.dead_topic), *told.fitted(record.key, record.value, record.headers, most)
+        )
 
 
 __all__ = ["DEAD", "MAX_RECORD_BYTES", "Output", "Outputs", "TooLarge"]

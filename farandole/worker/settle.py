@@ -14,6 +14,7 @@ from farandole.settings import Settings
 from farandole.threads import Caller
 from farandole.worker.holdings import Holdings, Item, Place, Plan
 from farandole.worker.intake import Intake
+from farandole.worker.ledger import Ledger, SlotLost
 from farandole.worker.membership import read_note
 from farandole.worker.outputs import Output, Outputs
 
@@ -35,7 +36,7 @@ class Settlement:
         intake: Intake,
         holdings: Holdings,
         outputs: Outputs,
-        transactional_id: str,
+        ledger: Ledger,
         group: str,
     ) -> None:
         self._settings = settings
@@ -43,9 +44,10 @@ class Settlement:
         self._membership = intake.membership
         self._holdings = holdings
         self._outputs = outputs
-        self._transactional_id = transactional_id
+        self._ledger = ledger
+        self._transactional_id = f"{group}.{ledger.slot}"
         self._producer: kafka.Producer | None = None
-        self._caller = Caller(f"commit-{transactional_id}")
+        self._caller = Caller(f"commit-{self._transactional_id}")
 
     def open(self, outage: Outage) -> kafka.Producer:
         """Take over the transactional id: ends what a killed predecessor left open, and fences one that still lives."""
@@ -111,6 +113,8 @@ class Settlement:
         """After a commit that failed: True when it turns out to have been made, False when it must be tried again."""
         error = kafka.error_of(failure)
         log.warning("commit_failed %s: %s %s", self._transactional_id, error.name(), error.str())
+        if error.code() == KafkaError.FENCED_INSTANCE_ID:
+            raise SlotLost(f"another consumer has the group instance {self._transactional_id}")
         producer = self._producer
         if producer is None or error.fatal() or not error.txn_requires_abort():
             return self._start_over(plan, outage)  # whatever it is: a new producer, and the positions tell
@@ -128,6 +132,7 @@ class Settlement:
         """A new producer: taking the id over settles the old transaction one way or the other; what lies beside the group's
         positions then tells which. Of partitions that are held nobody else can have committed since."""
         self._producer = None
+        self._ledger.confirm()  # or two workers would take the id from each other for ever
         self.open(outage)
         keys = [_key(place) for place in plan.places]
         found = outage.through(lambda: kafka.committed(self._settings, self._group, keys), _is_passing)
@@ -147,7 +152,6 @@ _GROUP_MOVED = {
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.REBALANCE_IN_PROGRESS,
-    KafkaError.FENCED_INSTANCE_ID,
 }
 
 

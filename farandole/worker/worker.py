@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, TypeVar
 
 from farandole.agent import Wiring
+from farandole.envelope import Envelope
 from farandole.handling import Handling
 from farandole.outage import Outage
-from farandole.outcome import DeadLettered, Skipped
+from farandole.outcome import Suspended
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
+from farandole.worker.caution import Caution
+from farandole.worker.conduct import Conduct
 from farandole.worker.decoding import Decoding
+from farandole.worker.deferral import Deferral
 from farandole.worker.flight import Flight
 from farandole.worker.holdings import Holdings, Item
 from farandole.worker.intake import Intake
-from farandole.worker.ledger import Ledger
+from farandole.worker.isolation import Isolation
+from farandole.worker.known import Positions
+from farandole.worker.ledger import Ledger, SlotLost
+from farandole.worker.lifelines import Lifelines
 from farandole.worker.outputs import Outputs
 from farandole.worker.settle import Settlement
-
-log = logging.getLogger("farandole.worker")
+from farandole.worker.sweeper import Sweeper
+from farandole.worker.vitals import Vitals
+from farandole.worker.waits import Waits
 
 T = TypeVar("T")
 
@@ -33,84 +40,110 @@ MOST_IN_HAND = 10_000
 
 
 class Worker:
-    """Runs one agent until asked to stop. Opened and closed by `run`; used once.
+    """Runs one agent until asked to stop. Made by `worker.opened`; used once.
 
     Records go through `_prepare` (taken, decoded, claimed), the handler, and `_settle` (committed with their outputs). The
     three run side by side: while one commit is under way, others are handled and prepared. A crash anywhere repeats work;
     it never loses or doubles it: only a commit leaves anything behind, and that in one transaction.
+
+    Args:
+        isolation: shared by all workers of the process.
     """
 
-    def __init__(self, settings: Settings, wiring: Wiring, stop: asyncio.Event) -> None:
+    def __init__(self, settings: Settings, wiring: Wiring, stop: asyncio.Event, isolation: Isolation) -> None:
         self.settings = settings
         self.wiring = wiring
-        self.agent = wiring.agent
+        self.agent = agent = wiring.agent
         self.stop = stop
-        self.counts: Counter[str] = Counter()  #: outcomes that were committed, by name
-        self.ledger = Ledger(settings, self.agent.name, self.outage)
-        self.decoding = Decoding(settings, wiring, SchemaLog(settings), self.outage)
+        self.isolation = isolation
         # One thread for the ledger and one for commits: neither waits for the other, and each needs no lock of its own.
-        self.claiming = ThreadPoolExecutor(1, thread_name_prefix=f"claim-{self.agent.name}")
-        self.settling = ThreadPoolExecutor(1, thread_name_prefix=f"settle-{self.agent.name}")
+        self.claiming = ThreadPoolExecutor(1, thread_name_prefix=f"claim-{agent.name}")
+        self.settling = ThreadPoolExecutor(1, thread_name_prefix=f"settle-{agent.name}")
         self.came = asyncio.Event()  #: something to take, or room for it
         self.done = asyncio.Event()  #: something to commit
+        self.ready = agent.concurrency + max(agent.concurrency, settings.batch)  #: records to choose from
+        self.ledger = Ledger(settings, agent.name, self.outage)
+        self.decoding = Decoding(settings, wiring, SchemaLog(settings), self.outage)
+        self.flight = Flight(self.handle, agent.concurrency)
+        self.conduct = Conduct(agent.name, agent.brake, self.flight.halt)
+        waits = Waits(settings, agent)
+        self.sweeper = Sweeper(settings, agent, waits, self.outage)
+        self.deferral = Deferral(waits, self.ledger, self.blocking, self.commit, self.sweeper.nudge)
+        self.positions = Positions(settings, agent.name, self.outage)
+
+    async def open(self, stack: AsyncExitStack, handling: Handling) -> None:
+        """Join the group under the slot that the ledger has taken; left again at the end of `stack`."""
+        self.handling = handling
+        settings, group = self.settings, self.settings.group(self.agent.name)
+        topics = [settings.topic(topic) for topic in (self.wiring.topic, self.agent.wake_topic)]
+        identity = f"{group}.{self.ledger.slot}"
+        self.holdings = Holdings(identity, self.ledger.owner)
+        loop = asyncio.get_running_loop()
+        notify = partial(loop.call_soon_threadsafe, self.look)
+        self.intake = Intake(settings, topics, group, identity, self.holdings, self.positions, notify)
+        lifelines = Lifelines(self.agent.name, self.ledger.owner, self.ready)
+        self.caution = Caution(lifelines, self.isolation, settings.bare, partial(self.blocking, self.ledger.run))
+        stack.push_async_callback(asyncio.to_thread, self.intake.close)
+        outputs = Outputs(settings, self.wiring)
+        self.settlement = Settlement(settings, self.intake, self.holdings, outputs, self.ledger, group)
+        await self.in_settling(self.settlement.open, self.outage())
+        self.intake.start()
 
     async def run(self) -> None:
         """Work until asked to stop, or until something fails; then drain. Raises the first failure."""
-        async with AsyncExitStack() as stack:
-            await self.open(stack)
-            stopping = asyncio.ensure_future(self.stop.wait())
-            tasks = [asyncio.ensure_future(task) for task in self.tasks()]
-            first: list[asyncio.Future[Any]] = [stopping, self.flight.failure, *tasks]
-            try:
-                await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in (stopping, *tasks):
-                    task.cancel()
-                await asyncio.wait(first[:1] + first[2:])
-                await self.drain()
-            for ended in first:
-                if ended.done() and not ended.cancelled():
-                    ended.result()
+        stopping = asyncio.ensure_future(self.stop.wait())
+        tasks = [asyncio.ensure_future(task) for task in self.tasks()]
+        first: list[asyncio.Future[Any]] = [stopping, self.flight.failure, *tasks]
+        failure: BaseException | None = None
+        try:
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (stopping, *tasks):
+                task.cancel()
+            await asyncio.wait([stopping, *tasks])
+            failure = next((ended.exception() for ended in first if ended.done() and not ended.cancelled()), None)
+            await self.drain(lost=isinstance(failure, SlotLost))
+        if failure:
+            raise failure
+        self.conduct.answer()
 
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
         """What runs beside each other until one of them ends, which is a failure."""
-        return [self._work(), self._settle()]
-
-    async def open(self, stack: AsyncExitStack) -> None:
-        """Take a slot, the resource and the transactional id, in that order; given back in the opposite one."""
-        stack.callback(self.settling.shutdown)
-        stack.callback(self.claiming.shutdown)
-        stack.callback(self.ledger.close)
-        slot = await self.blocking(self.ledger.open)
-        resource = await stack.enter_async_context(self.agent.resource(self.settings)) if self.agent.resource else None
-        handling = Handling(self.wiring, resource, outage=self.outage)
-        self.flight = Flight(handling, self.agent.concurrency, self.finished)
-        settings, group = self.settings, self.settings.group(self.agent.name)
-        topics = [settings.topic(topic) for topic in (self.wiring.topic, self.agent.wake_topic)]
-        identity = f"{group}.{slot}"
-        self.holdings = Holdings(identity, self.ledger.owner)
-        loop = asyncio.get_running_loop()
-        self.intake = Intake(
-            settings, topics, group, identity, self.holdings, lambda: loop.call_soon_threadsafe(self.look)
-        )
-        stack.push_async_callback(asyncio.to_thread, self.intake.close)
-        outputs = Outputs(settings, self.wiring)
-        self.settlement = Settlement(settings, self.intake, self.holdings, outputs, identity, group)
-        await self._settling(self.settlement.open, self.outage())
-        self.intake.start()
-        log.info("ready agent=%s group=%s slot=%d topic=%s", self.agent.name, group, slot, topics[0])
+        return [
+            self._work(),
+            self._settle(),
+            self.deferral.run(),
+            self.sweeper.run(self.stop),
+            self.positions.watch(),
+            self.conduct.remind(),
+        ]
 
     def look(self) -> None:
         """The Kafka thread has something to tell: records, partitions, or its failure."""
         self.flight.let_go()
+        self.caution.look()
         self.came.set()
         if self.holdings.to_commit:
             self.done.set()
 
     def outage(self) -> Outage:
         """For one piece of work that an outage may hold up."""
-        settings = self.settings
-        return Outage(f"agent {self.agent.name}", settings.outage_seconds, self.stop.is_set, settings.grace_seconds)
+        settings, who = self.settings, f"agent {self.agent.name}"
+        return Outage(
+            who, settings.outage_seconds, self.stop.is_set, settings.grace_seconds, tell=self.conduct.signs.outage
+        )
+
+    def vitals(self) -> Vitals:
+        """How it is now."""
+        self.conduct.signs.draining = self.stop.is_set()
+        held = list(self.holdings.held.values())
+        return self.conduct.signs.vitals(
+            in_flight=self.flight.running,
+            queued=self.flight.queued + sum(len(one.waiting) for one in held),
+            uncommitted=sum(one.uncommitted for one in held),
+            paused=sum(one.paused for one in held),
+            held=len(held),
+        )
 
     async def _work(self) -> None:
         """Prepare the next records while the last ones are handled."""
@@ -119,13 +152,12 @@ class Worker:
             while True:
                 items = await ahead
                 ahead = asyncio.ensure_future(self._prepare())
-                settled = [item for item in items if item.outcome is not None]
-                if settled:
-                    self.commit(settled)
+                self.finish([item for item in items if item.outcome is not None])
                 if self.agent.inline:
                     await self.flight.run_inline(items)
                 else:
                     self.flight.admit(items)
+                self.deferral.holds.handed_over()
         finally:
             ahead.cancel()
 
@@ -140,6 +172,7 @@ class Worker:
                 self.intake.taken()
                 if items:
                     await self.decoding.decode(items)
+                    self.deferral.holds.claiming()
                     await self.claim([item for item in items if item.outcome is None])
                     return items
                 if self.holdings.to_commit:
@@ -147,19 +180,41 @@ class Worker:
             await self.came.wait()
 
     def _has_room(self) -> bool:
-        """Enough lies ready for the handlers to choose from, and no more."""
-        ready = self.agent.concurrency + max(self.agent.concurrency, self.settings.batch)
-        return self.flight.ready < ready and self.holdings.in_hand < max(MOST_IN_HAND, 4 * self.agent.concurrency)
+        """Enough lies ready for the handlers to choose from, and no more; nothing is taken with the brake on."""
+        most = max(MOST_IN_HAND, 4 * self.agent.concurrency)
+        return self.flight.ready < self.ready and self.holdings.in_hand < most and not self.conduct.braked
 
     async def claim(self, items: list[Item]) -> None:
-        """Mark the events that were claimed from other records as duplicates."""
+        """Give an outcome to what is not to be handled: claimed from another record, or behind an earlier event."""
         if self.settings.claims and items:
             await self.blocking(self.ledger.claim, items)
+        fresh = [item for item in items if item.outcome is None]
+        await self.deferral.claimed(fresh)
+        await self.caution.meet(fresh)
+
+    async def handle(self, item: Item) -> bool:
+        """Have the handler's outcome for `item`; whether what waits behind it in its lane is to be put off as well."""
+        if not self.deferral.put_behind(item):
+            (payload, fields), wake = item.event(), item.wake
+            attempts, error = (wake.attempts, wake.error) if wake else (0, "")
+            attempt = partial(self.handling.run, payload, Envelope(fields), attempts, error)
+            await self.caution.handle(item, attempt, self.finished)
+        else:
+            self.finished(item)
+        return isinstance(item.outcome, Suspended) and self.deferral.stands_behind(item)
 
     def finished(self, item: Item) -> None:
         """A handling has ended with an outcome."""
-        self.commit([item])
+        self.finish([item])
         self.came.set()
+
+    def finish(self, items: list[Item]) -> None:
+        """Commit what has ended; what is put off, only once that is durable."""
+        self.conduct.ended(items)
+        self.deferral.put_off([item for item in items if isinstance(item.outcome, Suspended)])
+        ended = [item for item in items if not isinstance(item.outcome, Suspended)]
+        if ended:
+            self.commit(ended)
 
     def commit(self, items: list[Item]) -> None:
         """Have these committed as soon as may be."""
@@ -176,44 +231,37 @@ class Worker:
 
     async def _settle_once(self) -> None:
         while self.holdings.to_commit:
-            under_way = self._settling(self.settlement.settle, self.outage())
+            under_way = self.in_settling(self.settlement.settle, self.outage())
             try:
                 settled = await asyncio.shield(under_way)
             except asyncio.CancelledError:
-                self.report(await under_way)  # it runs to its end even when the worker is cancelled
+                self.settled(await under_way)  # it runs to its end even when the worker is cancelled
                 raise
-            self.report(settled)
+            self.settled(settled)
             self.came.set()
             if not settled:
                 return
 
-    async def drain(self) -> None:
-        """Let what runs end, within the grace period, and commit all that is finished."""
-        await self.flight.drain(self.settings.grace_seconds)
-        await self._settle_once()
+    def settled(self, items: list[Item]) -> None:
+        """These were committed."""
+        self.deferral.settled(items)
+        self.caution.committed(items)
+        self.conduct.settled(items)
 
-    def report(self, items: list[Item]) -> None:
-        """Count and log what was committed."""
-        for item in items:
-            outcome = item.outcome
-            self.counts[outcome.why if isinstance(outcome, Skipped) else type(outcome).__name__] += 1
-            if isinstance(outcome, DeadLettered):
-                record = item.record
-                log.warning(
-                    "dead_lettered agent=%s cause=%s topic=%s partition=%d offset=%d attempts=%d: %s",
-                    self.agent.name,
-                    outcome.cause,
-                    record.topic,
-                    record.partition,
-                    record.offset,
-                    outcome.attempts,
-                    outcome.error,
-                )
-        log.debug("settled agent=%s records=%d", self.agent.name, len(items))
+    async def drain(self, lost: bool) -> None:
+        """Let what runs end, within the grace period, and commit all that is finished; nothing is, where all is `lost`."""
+        self.caution.leave()
+        await self.flight.drain(0 if lost else self.settings.grace_seconds)
+        if not lost:
+            await self.deferral.flush()
+            await self._settle_once()
+            await self.deferral.flush()
+            await self.caution.close()
 
     def blocking(self, call: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         """Run a blocking call on the ledger's thread."""
         return asyncio.get_running_loop().run_in_executor(self.claiming, call, *arguments)
 
-    def _settling(self, call: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    def in_settling(self, call: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+        """Run a blocking call on the settling thread."""
         return asyncio.get_running_loop().run_in_executor(self.settling, call, *arguments)

