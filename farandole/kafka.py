@@ -182,15 +182,18 @@ def committed(
 ) -> dict[tuple[str, int], TopicPartition]:
     """A group's offsets and their metadata, asked from outside; the offset is -1001 where there is none.
 
-    `stable`: not before a pending transaction is decided (UNSTABLE_OFFSET_COMMIT meanwhile); else those decided last.
+    `stable`: not before a pending transaction is decided (_TIMED_OUT meanwhile); else those decided last.
+
+    Asked by a consumer that never joins the group: an admin client that is told of another coordinator, as while a broker
+    restarts, ends the process by a segmentation fault (librdkafka issue 5040).
     """
-    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])]
-    client = admin(settings)  # held: the answer never comes when the client is collected first
-    future = client.list_consumer_group_offsets(asked, require_stable=stable, request_timeout=ANSWER / 2)[group]
+    level = "read_committed" if stable else "read_uncommitted"
+    config = {"bootstrap.servers": settings.brokers, "group.id": group, "isolation.level": level}
+    client = Consumer(config | {"enable.auto.commit": False}, logger=log)
     try:
-        found = future.result(ANSWER).topic_partitions
-    except TimeoutError:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"offsets of {group}: no answer")) from None
+        found = client.committed([TopicPartition(*place) for place in places], timeout=ANSWER / 2)
+    finally:
+        client.close()
     for place in found:
         if place.error:
             raise KafkaException(place.error)
