@@ -24,7 +24,7 @@ def seen(name: str, topic: str, by: str, seq: int, hop: int, offset: int, **payl
         "event_id": f"{name}-{seq}", "trace_id": "job", "causation_id": payload.pop("cause", None), "run": 0, "hop": hop,
         "occurred_at": 1_000_000 * hop + seq, "emitted_by": by, "attempt": 1, "seq": seq, "work": WORK[seq], **payload,
     }  # fmt: skip
-    schema = {"namespace": "jobs", "name": name.removeprefix("jobs."), "stage": STAGES.get(name)}
+    schema: dict[str, Any] = {"namespace": "jobs", "name": name.removeprefix("jobs."), "stage": STAGES.get(name)}
     schema |= {"terminal": {"jobs.Finished": "done", FAILED: "failed"}.get(name), "blocks": name == DEAD_LETTERED}
     return Seen((topic, 0, offset), b"job", f"{name} {seq}".encode(), fields, schema)
 
