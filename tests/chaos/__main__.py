@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shutil
 import signal
 import sys
@@ -23,6 +24,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this ends what it started
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     folder.chmod(0o711)
+    logging.basicConfig(filename=folder / "client.log")  # what clients of this process say of brokers that are away
     stack = Stack(folder / "stack")
     results = []
     with stack.running():

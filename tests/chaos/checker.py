@@ -34,6 +34,7 @@ class Evidence:
     handlings: Mapping[str, Handling]
     waits: Sequence[tuple[str, str]]  #: (agent, event id) of what still waits
     stage_times: Mapping[Any, Any]
+    holds: bool  #: the last agent's events of a key wait for one that is put off, too
     claims_may_be_lost: bool  #: the database crashed: what it had not yet written of claims is gone, as documented
 
 
@@ -153,7 +154,7 @@ def _made(emitted: list[Seen]) -> Seen | None:
 
 
 def _ordered_keys(found: Evidence, agent: str) -> dict[bytes, list[Seen]]:
-    """The events of each key that has an order: all in one partition, and none of them put off by the handler's wish."""
+    """The events of each key that has an order: all in one partition, and none of them put off and overtaken."""
     keys: dict[bytes, list[Seen]] = defaultdict(list)
     for copies in _inputs(found, agent).values():
         for record in copies:
@@ -161,7 +162,7 @@ def _ordered_keys(found: Evidence, agent: str) -> dict[bytes, list[Seen]]:
     ordered: dict[bytes, list[Seen]] = {}
     for key, records in keys.items():
         put_off = any((record.fields or {})["work"] == f"{agent}.retry" for record in records)
-        if key and not put_off and len({record.place[1] for record in records}) == 1:
+        if key and (found.holds or not put_off) and len({record.place[1] for record in records}) == 1:
             first = {record.event_id: record for record in sorted(records, key=lambda r: r.place, reverse=True)}
             ordered[key] = sorted(first.values(), key=lambda record: record.place)
     return ordered

@@ -161,6 +161,7 @@ class _Run:
             handlings=handlings.read(self._result.folder / "ledger"),
             waits=_waits(database),
             stage_times=times,
+            holds=self._schedule.settings.get("CHAOS_ORDER") == "hold",
             claims_may_be_lost=crashed,
         )
         self._result.complaints += checker.complaints(evidence) + watch.complaints(database)

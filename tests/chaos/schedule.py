@@ -161,6 +161,7 @@ def draw(seed: int, without: Collection[str] = (), seconds: float = 20) -> Sched
         "FARANDOLE_SESSION_TIMEOUT_MS": str(SESSION_TIMEOUT_MS),
         "CHAOS_CONCURRENCY": chance.choice(("5", "50", "300")),
         "CHAOS_THREADS": chance.choice(("2", "8", "20")),
+        "CHAOS_ORDER": chance.choice(("overtake", "hold")),
     }
     load = Load(
         seed,

@@ -16,7 +16,7 @@ from tests.chaos.handlings import Handling
 
 STAGES = {"jobs.Sent": "sent", "jobs.Sorted": "sorted", "jobs.Worked": "worked", "jobs.Finished": "finished"}
 #: Events of one key; what befalls the second is decided by its handler.
-WORK = ("", "slow.fail", "", "")
+WORK = ("", "slow.fail", "plain.retry", "")
 
 
 def seen(name: str, topic: str, by: str, seq: int, hop: int, offset: int, **payload: Any) -> Seen:
@@ -81,6 +81,7 @@ def evidence(made: list[Seen] | None = None) -> Evidence:
         },
         waits=[],
         stage_times=oracle.stage_times(happened(picture)),
+        holds=False,
         claims_may_be_lost=False,
     )
 
@@ -129,8 +130,12 @@ DAMAGES: dict[str, tuple[Callable[[], Evidence], str]] = {
         "slow has a wait for jobs.Sorted-2, which has ended",
     ),
     "a handling before the one before it had ended": (
-        lambda: handled("plain-2", began=4),
-        "(handling plain-2) was handled before",
+        lambda: handled("slow-2", began=4),
+        "(handling slow-2) was handled before",
+    ),
+    "one that was put off, after a later one": (
+        lambda: replace(handled("plain-2", began=50, ended=55), holds=True),
+        "(handling plain-3) was handled before",
     ),
     "a handling that never ended": (lambda: handled("quick-1", ended=99), "(handling quick-2) was handled before"),
     "a handling nobody knows": (lambda: replace(evidence(), handlings={}), "which the ledger does not know"),
@@ -166,6 +171,10 @@ def test_a_record_that_was_sent_twice_may_be_answered_twice_after_claims_were_lo
         "slow committed jobs.Worked 2 times for jobs.Sorted-2",
     }
     assert complaints(replace(evidence(made), claims_may_be_lost=True)) == []
+
+
+def test_one_that_was_put_off_may_be_overtaken_where_its_key_is_not_held() -> None:
+    assert complaints(handled("plain-2", began=50, ended=55)) == []
 
 
 def test_what_an_event_tells_one_handler_does_not_concern_the_others() -> None:

@@ -3,12 +3,19 @@
 import os
 import random
 import time
+from typing import cast
 
 from farandole import Agent, BlockingContext, Reject, Retry
+from farandole.retries import Order
 from tests.chaos.flow.events import Finished, Worked
 from tests.chaos.flow.ledger import Ledger
 
-agent = Agent("plain", concurrency=int(os.environ.get("CHAOS_THREADS", "8")), timeout="20s")
+agent = Agent(
+    "plain",
+    concurrency=int(os.environ.get("CHAOS_THREADS", "8")),
+    timeout="20s",
+    order=cast(Order, os.environ.get("CHAOS_ORDER", "overtake")),
+)
 ledger = Ledger("plain")
 
 
