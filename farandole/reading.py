@@ -24,7 +24,7 @@ class Job:
     trace_id: UUID
     tenant: str | None
     stage: str | None
-    status: str  #: running, blocked, done or failed
+    status: str  #: running, waiting, blocked, done or failed
     data: dict[str, Any] | None
     attempts: int
     run: int
@@ -65,6 +65,21 @@ class JourneyRow:
     sanitised: bool  #: the body shows something in place of what jsonb cannot hold
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A handling that was put off. `due` is None while it stands behind an earlier event of its key."""
+
+    agent: str
+    event_id: UUID
+    run: int
+    kind: str  #: retry, or behind
+    due: datetime | None
+    attempts: int  #: made so far
+    error: str  #: of the first one
+    created_at: datetime
+    woken_at: datetime | None  #: it was due, and is about to be handled
+
+
 def job(connection: Connection[Any], trace_id: str | UUID) -> Job | None:
     """The job, or None when no event of it was folded yet."""
     return next((Job(**row) for row in _rows(connection, "job", {"trace_id": str(trace_id)})), None)
@@ -87,6 +102,11 @@ def jobs(
 def journey(connection: Connection[Any], trace_id: str | UUID) -> list[JourneyRow]:
     """All events of the job, causes before their effects; [] when none was folded yet."""
     return [JourneyRow(**row) for row in _rows(connection, "journey", {"trace_id": str(trace_id)})]
+
+
+def waits(connection: Connection[Any], trace_id: str | UUID) -> list[Wait]:
+    """What the job waits for, the next to be due first."""
+    return [Wait(**row) for row in _rows(connection, "waits", {"trace_id": str(trace_id)})]
 
 
 def projection_states(connection: Connection[Any]) -> dict[str, tuple[str, str | None]]:

@@ -18,7 +18,9 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource  # type: ignore[attr-defined]
+
+from tests.eventually import eventually
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,28 @@ class KafkaLog:
             )
         assert producer.flush(20) == 0
         assert not failures, failures[0]
+
+    def write_large(self, name: str, key: bytes, value: bytes, headers: list[tuple[str, bytes | None]]) -> None:
+        """Produce one record of up to 8 MB; it is acknowledged."""
+        failures: list[str] = []
+        producer = Producer({"bootstrap.servers": self.brokers, "message.max.bytes": 8 * 1024 * 1024})
+        producer.produce(
+            self.topic(name), key=key, value=value, headers=headers,  # type: ignore[arg-type]
+            on_delivery=lambda error, _: failures.append(str(error)) if error else None,
+        )  # fmt: skip
+        assert producer.flush(20) == 0
+        assert not failures, failures[0]
+
+    def configure(self, name: str, setting: str, value: str) -> None:
+        """Set one setting of a topic."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic(name))
+        resource.add_incremental_config(ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET))
+        self.admin.incremental_alter_configs([resource])[resource].result(20)
+
+    def delete(self, name: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        self.admin.delete_topics([self.topic(name)])[self.topic(name)].result(20)
+        eventually(lambda: not self.exists(name), f"topic {name} is gone")
 
     def lag(self, group: str, name: str) -> int:
         """Offsets between what the group has committed and the ends of the topic, transaction markers included."""

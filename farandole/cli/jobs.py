@@ -37,6 +37,7 @@ class Status(StrEnum):
     """How a job can stand."""
 
     RUNNING = "running"
+    WAITING = "waiting"
     BLOCKED = "blocked"
     DONE = "done"
     FAILED = "failed"
@@ -82,10 +83,11 @@ def job(trace: Trace = None, key: Key = None, tenant: Tenant = None, json: Json 
     with database() as (connection, settings):
         found = find(connection, settings, trace, key, tenant)
         stages = [row.stage for row in reading.journey(connection, found.trace_id)]
+        waits = reading.waits(connection, found.trace_id)
     if json:
-        show_json(asdict(found))
+        show_json(asdict(found) | {"waits": [asdict(wait) for wait in waits]})
     else:
-        show(job_panel(found, stages))
+        show(job_panel(found, stages, waits))
 
 
 def journey(trace: Trace = None, key: Key = None, tenant: Tenant = None, json: Json = False) -> None:
@@ -96,10 +98,11 @@ def journey(trace: Trace = None, key: Key = None, tenant: Tenant = None, json: J
     with database() as (connection, settings):
         found = find(connection, settings, trace, key, tenant)
         rows = reading.journey(connection, found.trace_id)
+        waits = reading.waits(connection, found.trace_id)
     if json:
         show_json([asdict(row) for row in rows])
     else:
-        show(timeline(found, rows, screen().width))
+        show(timeline(found, rows, screen().width, waits))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from farandole.cli.console import STATUS_STYLES, cell, duration, table
 from farandole.safetext import clean
 
 if TYPE_CHECKING:
-    from farandole.reading import Job, JourneyRow
+    from farandole.reading import Job, JourneyRow, Wait
 
 #: Characters of a payload's value in a line; the whole is in `--json`.
 VALUE = 200
@@ -66,7 +66,7 @@ def status(job: Job) -> Text:
     return text
 
 
-def job_panel(job: Job, stages: Sequence[str | None]) -> RenderableType:
+def job_panel(job: Job, stages: Sequence[str | None], waits: Sequence[Wait] = ()) -> RenderableType:
     """Everything about one job, stage by stage; `stages` is the order in which it met them."""
     head = Table.grid(padding=(0, 2))
     for name, value in (
@@ -81,6 +81,8 @@ def job_panel(job: Job, stages: Sequence[str | None]) -> RenderableType:
         head.add_row(Text(name, "dim"), value)
     if job.conflicts:
         head.add_row(Text("conflicts", "dim"), cell(job.conflicts, "yellow"))
+    for wait in waits:
+        head.add_row(Text("waits", "dim"), _wait(wait))
     parts: list[RenderableType] = [head]
     data = job.data or {}
     for stage in dict.fromkeys([*stages, *data]):
@@ -89,7 +91,7 @@ def job_panel(job: Job, stages: Sequence[str | None]) -> RenderableType:
     return Group(*parts)
 
 
-def timeline(job: Job, rows: Sequence[JourneyRow], width: int) -> RenderableType:
+def timeline(job: Job, rows: Sequence[JourneyRow], width: int, waits: Sequence[Wait] = ()) -> RenderableType:
     """The journey from top to bottom; the bar shows when, within the whole, each event came to be."""
     whole = max((row.since_start for row in rows), default=None)
     view = table("at", "stage", "agent", "waited", "worked", "try", "when", "event")
@@ -116,6 +118,8 @@ def timeline(job: Job, rows: Sequence[JourneyRow], width: int) -> RenderableType
         cell(f"{row.emitted_by}: {told}", STATUS_STYLES[row.outcome or ""]) for row in rows if (told := _reason(row))
     ]:
         parts += [Text(), *reasons]
+    if waits:
+        parts += [Text(), *(_wait(wait) for wait in waits)]
     if decided := deciders(rows):
         parts += [Text(), cell(f"decided by {', '.join(decided)}", "dim")]
     return Group(*parts)
@@ -129,6 +133,18 @@ def deciders(rows: Sequence[JourneyRow]) -> list[str]:
 def at(moment: datetime) -> str:
     """In the reader's own time zone, to the second."""
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def _wait(wait: Wait) -> Text:
+    """What is waited for: `classify after attempt 2: due 2026-01-31 12:00:00 UTC, in 4m 10s (ConnectionError: …)`."""
+    if wait.kind == "behind":
+        return cell(f"{wait.agent}: behind an earlier event of its key", "yellow")
+    until = "woken, about to be handled"
+    if wait.woken_at is None and wait.due is not None:
+        left = wait.due - datetime.now(UTC)
+        when = f"in {duration(left)}" if left.total_seconds() > 0 else f"{duration(-left)} ago"
+        until = f"due {at(wait.due)}, {when}"
+    return cell(f"{wait.agent} after attempt {wait.attempts}: {until} ({wait.error[:VALUE]})", "yellow")
 
 
 def _event(row: JourneyRow) -> str:

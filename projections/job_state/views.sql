@@ -3,6 +3,7 @@ CREATE OR REPLACE VIEW job_state AS
 SELECT job.trace_id, job.tenant, job.stage,
        CASE WHEN job.outcome IS NOT NULL THEN job.outcome
             WHEN job.blocked_run >= job.run THEN 'blocked'
+            WHEN EXISTS (SELECT FROM wait WHERE wait.trace_id = job.trace_id AND wait.woken_at IS NULL) THEN 'waiting'
             ELSE 'running' END AS status,
        (SELECT jsonb_object_agg(stage, body ORDER BY run, (outcome IN ('done', 'failed')) IS TRUE, hop, occurred_at, event_id)
         FROM event_log
@@ -26,9 +27,14 @@ FROM event_log AS event
 JOIN job USING (trace_id)
 ORDER BY event.hop, event.occurred_at, event.event_id;
 
--- stuck_jobs: not ended, and either a person is needed or nothing happened for five minutes; the oldest first.
+-- stuck_jobs: not ended, and either a person is needed or nothing happens: no event for five minutes, and no wait that is
+-- not due yet, or stands behind another; the oldest first.
 CREATE OR REPLACE VIEW stuck_jobs AS
 SELECT trace_id, tenant, stage, status, date_trunc('second', now() - updated_at) AS idle, attempts, dead_letters, updated_at
 FROM job_state
-WHERE status = 'blocked' OR (status = 'running' AND updated_at < now() - interval '5 minutes')
+WHERE status = 'blocked'
+   OR (status IN ('running', 'waiting') AND updated_at < now() - interval '5 minutes'
+       AND NOT EXISTS (SELECT FROM wait
+                       WHERE wait.trace_id = job_state.trace_id AND wait.woken_at IS NULL
+                         AND (wait.due IS NULL OR wait.due > now() - interval '5 minutes')))
 ORDER BY updated_at;

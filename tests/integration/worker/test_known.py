@@ -155,11 +155,13 @@ def test_a_known_group_whose_offset_is_gone_stops_until_a_person_decides(group: 
 
     # When a person has decided, it goes on there, and from then on as ever
     assert set(group.accept(at).values()) == {offset}
-    with group.member() as (_, starts):
+    with group.member() as (consumer, starts):
         assert starts == everywhere(offset)
-    assert group.committed() == everywhere(offset)
+        assert group.committed() == everywhere(offset)
+        group.write(1)
+        group.commit(consumer, 4)
     with group.member() as (_, starts):
-        assert starts == everywhere(offset)
+        assert starts == everywhere(4)
 
 
 def test_a_topic_that_was_made_again_stops_its_reader_even_where_the_new_log_is_longer(group: Group) -> None:
