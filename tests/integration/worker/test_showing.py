@@ -50,11 +50,8 @@ def test_what_a_worker_has_in_flight_is_shown_while_it_works_and_its_row_goes_wi
 
         def busy() -> dict[str, Any]:
             found = echo()
-            return (
-                found
-                if (found["in_flight"], found["workers"][0]["vitals"]["counts"].get("Emitted")) == (3, 1)
-                else None
-            )
+            done = found["workers"][0]["vitals"]["counts"].get("Emitted")
+            return found if (found["in_flight"], done) == (3, 1) else {}
 
         found = eventually(busy, "three in flight, one done")
         assert (found["declared"], found["topic"], found["members"]) == (False, "jobs.heard", 1)
