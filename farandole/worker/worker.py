@@ -32,12 +32,15 @@ from farandole.worker.outputs import Outputs
 from farandole.worker.settle import Settlement
 from farandole.worker.sweeper import Sweeper
 from farandole.worker.vitals import Vitals
-from farandole.worker.waits import Waits
+from farandole.worker.waits import Waits, put_behind
 
 T = TypeVar("T")
 
 #: Records taken and not yet committed, at most: what a long outage of the broker, or one hanging key, can pile up.
 MOST_IN_HAND = 10_000
+
+#: Records decoded and claimed together, at most: handlers and signals wait meanwhile.
+MOST_AT_A_TIME = 500
 
 
 class Worker:
@@ -65,7 +68,7 @@ class Worker:
         self.ready = agent.concurrency + max(agent.concurrency, settings.batch)  #: records to choose from
         self.ledger = Ledger(settings, agent.name, self.outage)
         self.decoding = Decoding(settings, wiring, SchemaLog(settings), self.outage)
-        self.flight = Flight(self.handle, agent.concurrency)
+        self.flight = Flight(self.handle, agent.concurrency, self.put_behind)
         self.conduct = Conduct(agent.name, agent.brake, self.flight.halt)
         waits = Waits(settings, agent)
         self.sweeper = Sweeper(settings, agent, waits, self.outage)
@@ -78,7 +81,7 @@ class Worker:
         settings, group = self.settings, self.settings.group(self.agent.name)
         topics = [settings.topic(topic) for topic in (self.wiring.topic, self.agent.wake_topic)]
         identity = f"{group}.{self.ledger.slot}"
-        self.holdings = Holdings(identity, self.ledger.owner)
+        self.holdings = Holdings(identity, self.ledger.owner, settings.batch)
         loop = asyncio.get_running_loop()
         notify = partial(loop.call_soon_threadsafe, self.look)
         self.intake = Intake(settings, topics, group, identity, self.holdings, self.positions, notify)
@@ -87,9 +90,8 @@ class Worker:
         stack.push_async_callback(asyncio.to_thread, self.intake.close)
         outputs = Outputs(settings, self.wiring)
         self.settlement = Settlement(settings, self.intake, self.holdings, outputs, self.ledger, group)
-        settle = partial(self.in_settling, lambda: self.settlement.settle(self.outage()))
-        self.committing = Committing(self.holdings, settle, self.settled)
-        await self.in_settling(self.settlement.open, self.outage())
+        self.committing = Committing(self.holdings, lambda: self.in_settling(self.settlement.settle), self.settled)
+        await self.in_settling(self.settlement.open)
         self.intake.start()
 
     async def run(self) -> None:
@@ -131,14 +133,8 @@ class Worker:
 
     def outage(self) -> Outage:
         """For one piece of work that an outage may hold up."""
-        settings, who = self.settings, f"agent {self.agent.name}"
-        return Outage(
-            who,
-            settings.outage_seconds,
-            lambda: self.leaving or self.stop.is_set(),
-            settings.grace_seconds,
-            tell=self.conduct.signs.outage,
-        )
+        limits = self.settings.outage_seconds, lambda: self.leaving or self.stop.is_set(), self.settings.grace_seconds
+        return Outage(f"agent {self.agent.name}", *limits, tell=self.conduct.signs.outage)
 
     def vitals(self) -> Vitals:
         """How it is now."""
@@ -159,6 +155,8 @@ class Worker:
             while True:
                 items = await ahead
                 ahead = asyncio.ensure_future(self._prepare())
+                # Now, while their keys are held: later, in their lanes, nobody would know any more.
+                self.deferral.hold_back(items)
                 self.finish([item for item in items if item.outcome is not None])
                 if self.agent.inline:
                     await self.flight.run_inline(items)
@@ -175,7 +173,7 @@ class Worker:
             if self.intake.membership.failure:
                 raise self.intake.membership.failure
             if self._has_room():
-                items = self.holdings.take(self.settings.batch)
+                items = self.holdings.take(min(self.settings.batch, MOST_AT_A_TIME))
                 self.intake.taken()
                 if items:
                     await self.decoding.decode(items)
@@ -200,14 +198,19 @@ class Worker:
 
     async def handle(self, item: Item) -> bool:
         """Have the handler's outcome for `item`; whether what waits behind it in its lane is to be put off as well."""
-        if not self.deferral.put_behind(item):
+        if self.deferral.put_behind(item):
+            self.finished(item)
+        else:
             (payload, fields), wake = item.event(), item.wake
             attempts, error = (wake.attempts, wake.error) if wake else (0, "")
             attempt = partial(self.handling.run, payload, Envelope(fields), attempts, error)
             await self.caution.handle(item, attempt, self.finished)
-        else:
-            self.finished(item)
-        return isinstance(item.outcome, Suspended) and self.deferral.stands_behind(item)
+        return self.deferral.holds_lane(item)
+
+    def put_behind(self, item: Item) -> None:
+        """End `item`, which waits in the lane of one that was put off."""
+        item.outcome = put_behind(item)
+        self.finished(item)
 
     def finished(self, item: Item) -> None:
         """A handling has ended with an outcome."""
@@ -246,6 +249,6 @@ class Worker:
         """Run a blocking call on the ledger's thread."""
         return asyncio.get_running_loop().run_in_executor(self.claiming, call, *arguments)
 
-    def in_settling(self, call: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    def in_settling(self, call: Callable[[Outage], T]) -> asyncio.Future[T]:
         """Run a blocking call on the settling thread."""
-        return asyncio.get_running_loop().run_in_executor(self.settling, call, *arguments)
+        return asyncio.get_running_loop().run_in_executor(self.settling, call, self.outage())
