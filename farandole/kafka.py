@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -182,15 +183,23 @@ def committed(
 ) -> dict[tuple[str, int], TopicPartition]:
     """A group's offsets and their metadata, asked from outside; the offset is -1001 where there is none.
 
-    `stable`: not before a pending transaction is decided (UNSTABLE_OFFSET_COMMIT meanwhile); else those decided last.
+    `stable`: not before a pending transaction is decided (_TIMED_OUT meanwhile); else those decided last. A client is made
+    for each question: one that was alive while the broker was away may never find it again. A consumer, not an admin
+    client, whose answer that comes late can end the process (a failed assertion in librdkafka 2.16).
     """
-    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])]
-    client = admin(settings)  # held: the answer never comes when the client is collected first
-    future = client.list_consumer_group_offsets(asked, require_stable=stable, request_timeout=ANSWER / 2)[group]
+    client = Consumer(
+        {
+            "bootstrap.servers": settings.brokers,
+            "group.id": group,
+            "isolation.level": "read_committed" if stable else "read_uncommitted",
+            "enable.auto.commit": False,
+        },
+        logger=log,
+    )
     try:
-        found = future.result(ANSWER).topic_partitions
-    except TimeoutError:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"offsets of {group}: no answer")) from None
+        found = client.committed([TopicPartition(*place) for place in places], timeout=ANSWER / 4)
+    finally:
+        threading.Thread(target=client.close, name="close-asker", daemon=True).start()  # it may hang
     for place in found:
         if place.error:
             raise KafkaException(place.error)
@@ -208,6 +217,18 @@ def bounds(settings: Settings, places: list[tuple[str, int]]) -> dict[tuple[str,
         futures = client.list_offsets(asked, request_timeout=ANSWER) if asked else {}
         found.append({(at.topic, at.partition): future.result().offset for at, future in futures.items()})
     return {place: (found[0][place], found[1][place]) for place in known}
+
+
+def check_leaders(settings: Settings, topics: Iterable[str]) -> None:
+    """Return when the broker answers and each partition of `topics` has a leader. Raises KafkaException when not.
+
+    A producer that learns of a partition without a leader may never learn of the next one (librdkafka 5430).
+    """
+    known = admin(settings).list_topics(timeout=1.0).topics
+    for name in topics:
+        for number, partition in (known[name].partitions if name in known else {}).items():
+            if partition.leader < 0:
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"{name} [{number}] has no leader"))
 
 
 def broker_setting(settings: Settings, name: str) -> str | None:
@@ -254,6 +275,7 @@ __all__ = [
     "bounds",
     "broker_setting",
     "check_broker",
+    "check_leaders",
     "consumer",
     "error_of",
     "is_outage",

@@ -92,7 +92,8 @@ def _said(one: AgentStanding, now: datetime) -> Iterator[Text]:
         yield _line(f"{one.agent}: last error, {ago} ago: {error}")
     for worker in one.workers:
         if worker.state in ("gone", "stopped"):
-            why = f": {worker.reason}" if worker.reason else ""
+            said = any((worker.reason or "") in reason for reason in one.still)  # below, in red
+            why = f": {worker.reason}" if worker.reason and not said else ""
             seen = f"last heard of {duration(worker.age)} ago (pid {worker.pid} on {worker.host})"
             yield _line(f"{one.agent}: slot {worker.slot} {worker.state}, {seen}{why}", "yellow")
 

@@ -105,11 +105,11 @@ class Caution:
 
     def look(self) -> None:
         """Partitions may be about to go, or gone: what is known of them is let go."""
-        gone = [held for held in self._until if held.leaving]
         for item, waiting in self._waiting.items():
             if item.held.lost:
                 _wake(waiting)
-        if gone:
+        gone = [] if self._leaving else [held for held in self._until if held.leaving]
+        if gone:  # while it drains `close` sees to all of them: the ledger may be closed after that
             for held in gone:
                 del self._until[held]
             places = [self._place(held) for held in gone]

@@ -23,10 +23,6 @@ from farandole.worker import positions
 from farandole.worker.positions import Note, Ranges
 from farandole.worker.tracker import Tracker
 
-#: Records in one transaction at most; more are left for the next one, which follows at once.
-MOST = 2_000
-
-
 #: Seconds.
 _LOOK = 0.02
 
@@ -113,14 +109,16 @@ class Holdings:
     Args:
         owner: the transactional id, told beside each position.
         life: names this process's life among all; part of the tokens.
+        most: records in one plan; more are left for the next one, which follows at once.
     """
 
-    def __init__(self, owner: str, life: str) -> None:
+    def __init__(self, owner: str, life: str, most: int) -> None:
         self.lock = threading.Condition(threading.RLock())
         self.held: dict[tuple[str, int], Held] = {}
         self.metadata: Any = None  #: of the group, once joined; never newer than what `held` says
         self._owner = owner
         self._life = life
+        self._most = most
         self._plans = 0
         self._finished: deque[Item] = deque()
 
@@ -210,7 +208,7 @@ class Holdings:
         with self.lock:
             if self.metadata is None:
                 return None
-            fresh = [self._finished.popleft() for _ in range(min(len(self._finished), MOST))]
+            fresh = [self._finished.popleft() for _ in range(min(len(self._finished), self._most))]
             for item in fresh:
                 item.held.tracker.finish(item.offset)
             items = [item for item in (*kept, *fresh) if not item.held.lost]

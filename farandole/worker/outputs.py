@@ -59,6 +59,9 @@ class Outputs:
         self._settings = settings
         self._wiring = wiring
         self._agent = wiring.agent
+        self.topics = [
+            settings.topic(topic) for topic in wiring.writes
+        ]  #: all it may write to, as the broker calls them
 
     def of(self, item: Item) -> list[Output]:
         """The records that `item`'s outcome puts on the log. An output that cannot be written becomes a dead letter."""

@@ -23,8 +23,8 @@ log = logging.getLogger("farandole.settle")
 #: A transaction the broker says no to (not: is away for) is tried this often; one oversized record costs two tries.
 MAX_TRIES = 5
 
-#: Seconds. One call to the broker; a commit that takes longer is asked for again, never given up.
-_CALL = 10.0
+#: Seconds. One call to the broker; one that takes longer is given up, and its producer with it.
+_CALL = 5.0
 
 
 class Settlement:
@@ -56,8 +56,9 @@ class Settlement:
 
     def _take_over(self) -> kafka.Producer:
         # A new one for each try: a producer that was made while the broker was away may never find it again.
+        self._bounded(lambda: kafka.check_leaders(self._settings, self._outputs.topics))
         producer = kafka.producer(self._settings, self._transactional_id)
-        self._bounded(lambda: producer.init_transactions(_CALL / 2))
+        self._bounded(lambda: producer.init_transactions(_CALL))
         return producer
 
     def settle(self, outage: Outage) -> list[Item]:
@@ -94,8 +95,8 @@ class Settlement:
             _produce(producer, output)
         offsets = [TopicPartition(*_key(place), place.position, place.text) for place in plan.places]
         # Two calls: one that was given up may still end by itself, and nothing must follow then.
-        self._bounded(lambda: producer.send_offsets_to_transaction(offsets, plan.metadata, _CALL / 2))
-        self._bounded(lambda: producer.commit_transaction(_CALL / 2))
+        self._bounded(lambda: producer.send_offsets_to_transaction(offsets, plan.metadata, _CALL))
+        self._bounded(lambda: producer.commit_transaction(_CALL))
 
     def _bounded(self, call: Callable[[], object]) -> None:
         """One call that may end a transaction. Where it does not answer the producer is given up, not asked again: taking

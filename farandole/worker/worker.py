@@ -17,6 +17,7 @@ from farandole.outcome import Suspended
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 from farandole.worker.caution import Caution
+from farandole.worker.committing import Committing
 from farandole.worker.conduct import Conduct
 from farandole.worker.decoding import Decoding
 from farandole.worker.deferral import Deferral
@@ -38,11 +39,14 @@ T = TypeVar("T")
 #: Records taken and not yet committed, at most: what a long outage of the broker, or one hanging key, can pile up.
 MOST_IN_HAND = 10_000
 
+#: Records decoded and claimed together, at most: handlers and signals wait meanwhile.
+MOST_AT_A_TIME = 500
+
 
 class Worker:
     """Runs one agent until asked to stop. Made by `worker.opened`; used once.
 
-    Records go through `_prepare` (taken, decoded, claimed), the handler, and `_settle` (committed with their outputs). The
+    Records go through `_prepare` (taken, decoded, claimed), `handle`, and `Committing` (committed with their outputs). The
     three run side by side: while one commit is under way, others are handled and prepared. A crash anywhere repeats work;
     it never loses or doubles it: only a commit leaves anything behind, and that in one transaction.
 
@@ -56,11 +60,11 @@ class Worker:
         self.agent = agent = wiring.agent
         self.stop = stop
         self.isolation = isolation
+        self.leaving = False  #: it ends, asked to or not: outages are sat out no longer than the grace period
         # One thread for the ledger and one for commits: neither waits for the other, and each needs no lock of its own.
         self.claiming = ThreadPoolExecutor(1, thread_name_prefix=f"claim-{agent.name}")
         self.settling = ThreadPoolExecutor(1, thread_name_prefix=f"settle-{agent.name}")
         self.came = asyncio.Event()  #: something to take, or room for it
-        self.done = asyncio.Event()  #: something to commit
         self.ready = agent.concurrency + max(agent.concurrency, settings.batch)  #: records to choose from
         self.ledger = Ledger(settings, agent.name, self.outage)
         self.decoding = Decoding(settings, wiring, SchemaLog(settings), self.outage)
@@ -68,7 +72,7 @@ class Worker:
         self.conduct = Conduct(agent.name, agent.brake, self.flight.halt)
         waits = Waits(settings, agent)
         self.sweeper = Sweeper(settings, agent, waits, self.outage)
-        self.deferral = Deferral(waits, self.ledger, self.blocking, self.commit, self.sweeper.nudge)
+        self.deferral = Deferral(waits, self.ledger, self.blocking, self._commit, self.sweeper.nudge)
         self.positions = Positions(settings, agent.name, self.outage)
 
     async def open(self, stack: AsyncExitStack, handling: Handling) -> None:
@@ -77,7 +81,7 @@ class Worker:
         settings, group = self.settings, self.settings.group(self.agent.name)
         topics = [settings.topic(topic) for topic in (self.wiring.topic, self.agent.wake_topic)]
         identity = f"{group}.{self.ledger.slot}"
-        self.holdings = Holdings(identity, self.ledger.owner)
+        self.holdings = Holdings(identity, self.ledger.owner, settings.batch)
         loop = asyncio.get_running_loop()
         notify = partial(loop.call_soon_threadsafe, self.look)
         self.intake = Intake(settings, topics, group, identity, self.holdings, self.positions, notify)
@@ -86,7 +90,8 @@ class Worker:
         stack.push_async_callback(asyncio.to_thread, self.intake.close)
         outputs = Outputs(settings, self.wiring)
         self.settlement = Settlement(settings, self.intake, self.holdings, outputs, self.ledger, group)
-        await self.in_settling(self.settlement.open, self.outage())
+        self.committing = Committing(self.holdings, lambda: self.in_settling(self.settlement.settle), self.settled)
+        await self.in_settling(self.settlement.open)
         self.intake.start()
 
     async def run(self) -> None:
@@ -98,6 +103,7 @@ class Worker:
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self.leaving = True
             for task in (stopping, *tasks):
                 task.cancel()
             await asyncio.wait([stopping, *tasks])
@@ -111,7 +117,7 @@ class Worker:
         """What runs beside each other until one of them ends, which is a failure."""
         return [
             self._work(),
-            self._settle(),
+            self.committing.run(),
             self.deferral.run(),
             self.sweeper.run(self.stop),
             self.positions.watch(),
@@ -123,15 +129,12 @@ class Worker:
         self.flight.let_go()
         self.caution.look()
         self.came.set()
-        if self.holdings.to_commit:
-            self.done.set()
+        self.committing.look()
 
     def outage(self) -> Outage:
         """For one piece of work that an outage may hold up."""
-        settings, who = self.settings, f"agent {self.agent.name}"
-        return Outage(
-            who, settings.outage_seconds, self.stop.is_set, settings.grace_seconds, tell=self.conduct.signs.outage
-        )
+        limits = self.settings.outage_seconds, lambda: self.leaving or self.stop.is_set(), self.settings.grace_seconds
+        return Outage(f"agent {self.agent.name}", *limits, tell=self.conduct.signs.outage)
 
     def vitals(self) -> Vitals:
         """How it is now."""
@@ -170,15 +173,14 @@ class Worker:
             if self.intake.membership.failure:
                 raise self.intake.membership.failure
             if self._has_room():
-                items = self.holdings.take(self.settings.batch)
+                items = self.holdings.take(min(self.settings.batch, MOST_AT_A_TIME))
                 self.intake.taken()
                 if items:
                     await self.decoding.decode(items)
                     self.deferral.holds.claiming()
                     await self.claim([item for item in items if item.outcome is None])
                     return items
-                if self.holdings.to_commit:
-                    self.done.set()
+                self.committing.look()
             await self.came.wait()
 
     def _has_room(self) -> bool:
@@ -221,39 +223,17 @@ class Worker:
         self.deferral.put_off([item for item in items if isinstance(item.outcome, Suspended)])
         ended = [item for item in items if not isinstance(item.outcome, Suspended)]
         if ended:
-            self.commit(ended)
+            self._commit(ended)
 
-    def commit(self, items: list[Item]) -> None:
-        """Have these committed as soon as may be."""
-        self.holdings.finish(items)
-        self.done.set()
-
-    async def _settle(self) -> None:
-        """One transaction after another, each with all that was finished meanwhile: one event is committed at once, many
-        make bigger transactions."""
-        while True:
-            await self.done.wait()
-            self.done.clear()
-            await self._settle_once()
-
-    async def _settle_once(self) -> None:
-        while self.holdings.to_commit:
-            under_way = self.in_settling(self.settlement.settle, self.outage())
-            try:
-                settled = await asyncio.shield(under_way)
-            except asyncio.CancelledError:
-                self.settled(await under_way)  # it runs to its end even when the worker is cancelled
-                raise
-            self.settled(settled)
-            self.came.set()
-            if not settled:
-                return
+    def _commit(self, items: list[Item]) -> None:
+        self.committing.commit(items)
 
     def settled(self, items: list[Item]) -> None:
         """These were committed."""
         self.deferral.settled(items)
         self.caution.committed(items)
         self.conduct.settled(items)
+        self.came.set()
 
     async def drain(self, lost: bool) -> None:
         """Let what runs end, within the grace period, and commit all that is finished; nothing is, where all is `lost`."""
@@ -261,7 +241,7 @@ class Worker:
         await self.flight.drain(0 if lost else self.settings.grace_seconds)
         if not lost:
             await self.deferral.flush()
-            await self._settle_once()
+            await self.committing.flush()
             await self.deferral.flush()
             await self.caution.close()
 
@@ -269,6 +249,6 @@ class Worker:
         """Run a blocking call on the ledger's thread."""
         return asyncio.get_running_loop().run_in_executor(self.claiming, call, *arguments)
 
-    def in_settling(self, call: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    def in_settling(self, call: Callable[[Outage], T]) -> asyncio.Future[T]:
         """Run a blocking call on the settling thread."""
-        return asyncio.get_running_loop().run_in_executor(self.settling, call, *arguments)
+        return asyncio.get_running_loop().run_in_executor(self.settling, call, self.outage())

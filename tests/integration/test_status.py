@@ -15,6 +15,7 @@ from farandole.cli import app
 from farandole.errors import ExitCode
 from farandole.settings import Settings
 from farandole.testing.flow import environment
+from tests.eventually import eventually
 from tests.integration.standing_shop import AGENTS, Shop
 from tests.unit.projects import project
 
@@ -74,16 +75,22 @@ def test_large_batches_in_many_partitions_all_tell_their_age(shop: Shop) -> None
     assert (agent(found, "price")["lag"]["seconds"] is not None, found["notes"]) == (True, [])
 
 
-def test_what_is_not_committed_by_its_producer_and_ends_of_transactions_are_no_lag(shop: Shop) -> None:
+def test_what_its_producer_has_not_committed_is_no_lag_nor_are_the_ends_of_transactions(shop: Shop) -> None:
     writer = kafka.producer(shop.settings, transactional_id=f"{shop.settings.namespace}.test")
     writer.init_transactions(10)
-    writer.begin_transaction()
-    writer.produce(shop.settings.topic("orders.placed"), b"x", partition=0)
-    writer.flush(10)
-    writer.abort_transaction(10)
     shop.log.write("orders.placed", [(None, b"x")], partition=1)
+    for partition in (0, 1):
+        writer.begin_transaction()
+        writer.produce(shop.settings.topic("orders.placed"), b"x", partition=partition)
+        writer.flush(10)
+        if partition == 0:
+            writer.abort_transaction(10)
     found = agent(standing(), "price")["lag"]
     assert found["behind"] == [{"topic": "orders.placed", "partition": 1, "records": 1}]
+    writer.commit_transaction(10)
+    eventually(
+        lambda: agent(standing(), "price")["lag"]["records"] == 3, "two records, and the mark of a commit behind them"
+    )
 
 
 def test_waits_are_counted_by_kind_with_what_is_due(shop: Shop) -> None:

@@ -205,7 +205,7 @@ async def test_a_generators_body_runs_in_the_handlers_thread() -> None:
 
 def worked(offsets: range) -> tuple[Holdings, list[Item]]:
     """A partition whose first records were taken."""
-    holdings = Holdings("answer.0", "life")
+    holdings = Holdings("answer.0", "life", 100)
     holdings.metadata = "generation 3"
     holdings.hold("jobs.asked", 0, 0)
     held = holdings.held["jobs.asked", 0]
@@ -253,7 +253,7 @@ def test_before_the_group_is_joined_nothing_is_planned_and_nothing_forgotten() -
 
 
 def test_partitions_share_a_take_and_what_was_finished_before_is_passed_over() -> None:
-    holdings = Holdings("answer.0", "life")
+    holdings = Holdings("answer.0", "life", 100)
     holdings.hold("jobs.asked", 0, 0, [(1, 3)])
     holdings.hold("jobs.asked", 1, 0)
     for partition in (0, 1):
@@ -309,7 +309,7 @@ class AllKnown:
 
 
 def intake(batch: int) -> tuple[Intake, Any, Holdings]:
-    holdings = Holdings("answer.0", "life")
+    holdings = Holdings("answer.0", "life", 100)
     topics = ["jobs.asked", "answer.wake"]
     known: Any = AllKnown()
     made = Intake(settings(batch=batch), topics, "answer", "answer.0", holdings, known, lambda: None)

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource  # type: ignore[attr-defined]
 
 from farandole import ids, postgres
 from farandole.codec import contract
@@ -64,24 +62,6 @@ class Flow:
             eventually(lambda: len(self.log.read("grump.dead")) == goal, "everything dead-lettered")
         self.folded()
         return goal
-
-    def raise_limit(self, name: str, most: int) -> None:
-        """Let records of the topic be larger than Kafka's default."""
-        resource = ConfigResource(ConfigResource.Type.TOPIC, self.log.topic(name))
-        resource.add_incremental_config(
-            ConfigEntry("max.message.bytes", str(most), incremental_operation=AlterConfigOpType.SET)
-        )
-        self.log.admin.incremental_alter_configs([resource])[resource].result(20)
-
-    def write_large(self, name: str, key: bytes, value: bytes, headers: list[tuple[str, bytes | None]]) -> None:
-        producer = Producer({"bootstrap.servers": self.log.brokers, "message.max.bytes": 8 * 1024 * 1024})
-        failures: list[str] = []
-        producer.produce(
-            self.log.topic(name), key=key, value=value, headers=headers,  # type: ignore[arg-type]
-            on_delivery=lambda error, _: failures.append(str(error)) if error else None,
-        )  # fmt: skip
-        assert producer.flush(20) == 0
-        assert not failures, failures[0]
 
     def folded(self) -> None:
         """Wait until the projection holds all that is on the topics of the runtime's own events."""

@@ -123,8 +123,8 @@ def test_a_letter_that_holds_a_part_is_given_back_whole_from_its_origin(flow: Fl
     """1.9 MB beside 190 kB of headers fit a dead letter with its own headers just not, and a wake just so."""
     value, headers = encoded("x" * 1_896_000), large_headers(199_000)
     with flow.grump():
-        flow.raise_limit("jobs.heard", 4 * 1024 * 1024)
-        flow.write_large("jobs.heard", b"giant", value, headers)
+        flow.log.configure("jobs.heard", "max.message.bytes", "4194304")
+        flow.log.write_large("jobs.heard", b"giant", value, headers)
         eventually(lambda: flow.log.read("grump.dead"), "the giant dead-lettered")
     flow.folded()
     (letter,) = flow.log.read("grump.dead")
@@ -138,8 +138,7 @@ def test_a_letter_that_holds_a_part_is_given_back_whole_from_its_origin(flow: Fl
 
 def test_letters_whose_records_are_gone_are_left_and_named(flow: Flow) -> None:
     flow.letters(records(["a"]))
-    flow.log.admin.delete_topics([flow.log.topic("grump.dead")])[flow.log.topic("grump.dead")].result(20)
-    eventually(lambda: not flow.log.exists("grump.dead"), "the topic is gone")
+    flow.log.delete("grump.dead")
     said = flow.dead("redrive", "--yes", code=1)
     assert "its record is gone from grump.dead" in said
     assert "the record is gone from grump.dead" in flow.dead("show", ids.trace_id_of_key("jobs", "a"))
@@ -148,8 +147,7 @@ def test_letters_whose_records_are_gone_are_left_and_named(flow: Flow) -> None:
 
 def test_without_its_wake_topic_an_agent_is_given_nothing_and_the_command_is_named(flow: Flow) -> None:
     flow.letters(records(["a"]))
-    flow.log.admin.delete_topics([flow.log.topic("grump.wake")])[flow.log.topic("grump.wake")].result(20)
-    eventually(lambda: not flow.log.exists("grump.wake"), "the topic is gone")
+    flow.log.delete("grump.wake")
     assert "`farandole topics` creates it" in flow.dead("redrive", "--yes", code=4)
     assert not flow.log.exists("jobs.redriven") or flow.log.read("jobs.redriven") == []
 

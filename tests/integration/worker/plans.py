@@ -49,5 +49,7 @@ def carry_out(mail: Heard, attempt: int) -> list[Said]:
             raise Fail(reason, "said so")
         case ["large"]:
             return [Said(word="x" * 1_100_000)]
+        case ["size", bytes_]:
+            return [Said(word="x" * int(bytes_))]
         case _:
             return [Said(word=mail.word)]

@@ -65,7 +65,7 @@ def test_a_poison_event_is_durable_among_the_dead_before_what_follows_is_committ
     assert len(stage.log.read("echo.dead")) == 1
 
 
-@pytest.mark.parametrize("kind", ["echo", "echo_plain"])
+@pytest.mark.parametrize("kind", ["echo", "echo_plain", "echo_cpu"])
 def test_a_drain_gives_a_slow_handler_its_grace_then_leaves_its_offset_where_it_was(stage: Stage, kind: str) -> None:
     """Case K3: SIGTERM during a handler of 20 s with a grace of 1 s; exactly one output later."""
     with stage.agent(kind, FARANDOLE_GRACE_SECONDS="1", TEST_SLOW="20") as worker:

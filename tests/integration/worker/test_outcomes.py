@@ -23,7 +23,7 @@ from tests.integration.worker.conftest import Stage
 from tests.integration.worker.words import Heard, Murmured
 from tests.kafka_log import Logged
 
-KINDS = ["echo", "echo_plain", "echo_inline"]
+KINDS = ["echo", "echo_plain", "echo_cpu", "echo_inline"]
 
 
 @pytest.fixture(scope="module")
