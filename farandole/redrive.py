@@ -89,6 +89,7 @@ class Answers:
         self._check_wakes(letters)
         missing = {letter.event_id: letter for letter in letters}
         batch: list[Sent] = []
+        size = 0
         for letter, found, told in dead.raw(self._settings, letters):
             del missing[letter.event_id]
             wake = self._wake(letter, found, told)
@@ -96,9 +97,10 @@ class Answers:
                 self.left.append((letter, wake))
                 continue
             batch += [wake, self._event(letter, letter.run + 1, JobRedriven, reason)]
-            if len(batch) >= 2 * BATCH or sum(sent.size for sent in batch) > BATCH_BYTES:
+            size += wake.size
+            if len(batch) >= 2 * BATCH or size > BATCH_BYTES:
                 yield self._commit(batch) // 2
-                batch = []
+                batch, size = [], 0
         if batch:
             yield self._commit(batch) // 2
         self.left += [(letter, f"its record is gone from {letter.dead_letter_topic}") for letter in missing.values()]

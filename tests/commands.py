@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def environment(settings: Settings, **more: str) -> dict[str, str]:
 
 
 class Command:
-    """A running `farandole …`; its output goes to `log`, `more` to its environment."""
+    """A running `farandole …` (or another `program`); its output goes to `log`, `more` to its environment."""
 
     def __init__(
         self,
@@ -37,14 +37,16 @@ class Command:
         *arguments: str | Path,
         cwd: Path = ROOT,
         more: dict[str, str] | None = None,
+        program: Sequence[str] = ("-m", "farandole"),
+        stdin: int = subprocess.DEVNULL,
     ) -> None:
         self.log = log
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "farandole", *map(str, arguments)],
+                [sys.executable, *program, *map(str, arguments)],
                 cwd=cwd,
                 env=environment(settings, **(more or {})),
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )

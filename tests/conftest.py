@@ -9,21 +9,22 @@ from typing import Any
 
 import pytest
 
-ACCEPTANCE = "tests/acceptance/"
+#: Folders whose tests run whole systems.
+SYSTEMS = ("tests/acceptance/", "tests/chaos/")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file's tests on one worker, for what the file starts once; the acceptance tests one after the other.
+    """A file's tests on one worker, for what the file starts once; those of a folder of systems one after the other.
 
-    Those run whole systems, of six processes each, and two systems at once are slower than one after the other. They are
-    the longest and come first, as their folder does.
+    Systems are of six processes and more each, and many at once are slower than one after the other. They are the longest
+    and come first, as their folders do.
     """
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     class ByFile(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return ACCEPTANCE if nodeid.startswith(ACCEPTANCE) else nodeid.split("::")[0]
+            return next((folder for folder in SYSTEMS if nodeid.startswith(folder)), nodeid.split("::")[0])
 
     config.option.loadscopereorder = False
     return ByFile(config, log)

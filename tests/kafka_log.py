@@ -13,7 +13,6 @@ import fastavro
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    ConsumerGroupTopicPartitions,
     KafkaError,
     Message,
     Producer,
@@ -52,7 +51,7 @@ class KafkaLog:
     def __init__(self, brokers: str, namespace: str) -> None:
         self.brokers = brokers
         self.namespace = namespace
-        self.admin = AdminClient({"bootstrap.servers": brokers})
+        self.admin = AdminClient({"bootstrap.servers": brokers, "log_level": 0})
         self._schemas: dict[bytes, Any] = {}
 
     def topic(self, name: str) -> str:
@@ -123,11 +122,20 @@ class KafkaLog:
 
     def committed(self, group: str, name: str) -> dict[int, int]:
         """The group's offsets by partition; -1001 where it has none."""
+        return {place.partition: place.offset for place in self.positions(group, name)}
+
+    def positions(self, group: str, name: str) -> list[TopicPartition]:
+        """The group's offsets and what is committed beside them; waits until no transaction is pending.
+
+        Asked by a consumer that does not join: an admin client that meets a coordinator which is only starting ends this
+        process (librdkafka issue 5040).
+        """
         partitions = self.admin.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
-        places = [TopicPartition(self.topic(name), p) for p in partitions]
-        asked = [ConsumerGroupTopicPartitions(self.topic(group), places)]
-        found = self.admin.list_consumer_group_offsets(asked, require_stable=True)[self.topic(group)].result(20)
-        return {place.partition: place.offset for place in found.topic_partitions}
+        reader = self._reader(self.topic(group))
+        try:
+            return list(reader.committed([TopicPartition(self.topic(name), p) for p in partitions], timeout=20))
+        finally:
+            reader.close()
 
     def _ends(self, name: str) -> dict[int, tuple[int, int]]:
         reader = self._reader()
@@ -159,11 +167,11 @@ class KafkaLog:
         finally:
             reader.close()
 
-    def _reader(self) -> Consumer:
+    def _reader(self, group: str = "") -> Consumer:
         return Consumer(
             {
                 "bootstrap.servers": self.brokers,
-                "group.id": uuid.uuid4().hex,
+                "group.id": group or uuid.uuid4().hex,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,

@@ -12,7 +12,7 @@ import typer
 from farandole.cli.answering import answer_letters
 from farandole.cli.console import note, say, screen, show_json
 from farandole.cli.contract import Json
-from farandole.cli.jobs import age, database, find
+from farandole.cli.jobs import Key, age, database, find
 from farandole.errors import ExitCode, FarandoleError, Unreachable
 
 if TYPE_CHECKING:
@@ -74,8 +74,12 @@ def list_(
 @dead.command()
 def show(
     which: Annotated[
-        str, typer.Argument(metavar="ID", help="A letter's event id, or its job's id or first characters.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="ID", help="A letter's event id, or its job's id or first characters.", show_default=False
+        ),
+    ] = None,
+    key: Key = None,
     raw: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the record's value there, as it was.")] = None,
     json: Json = False,
 ) -> None:
@@ -84,7 +88,7 @@ def show(
     from farandole.cli.letters import as_row, panel
 
     with database() as (connection, settings):
-        found = _letters_of(connection, settings, which)
+        found = _letters_of(connection, settings, which, key)
     if raw and len(found) > 1:
         several = ", ".join(str(letter.event_id) for letter in found)
         raise FarandoleError(f"this job has {len(found)} letters; give the id of one: {several}", ExitCode.USAGE)
@@ -181,14 +185,19 @@ def _chosen(
     )
 
 
-def _letters_of(connection: Connection[Any], settings: Settings, which: str) -> list[Letter]:
+def _letters_of(connection: Connection[Any], settings: Settings, which: str | None, key: str | None) -> list[Letter]:
     """The letter of an event id, else those of a job; answered ones too."""
     from farandole import ids
     from farandole.dead import Chosen, letters
 
-    if ids.is_id(which) and (found := letters(connection, Chosen(event_id=which, answered=True))):
+    if (
+        which
+        and key is None
+        and ids.is_id(which)
+        and (found := letters(connection, Chosen(event_id=which, answered=True)))
+    ):
         return found
-    job = find(connection, settings, which, None, None)
+    job = find(connection, settings, which, key, None)
     found = letters(connection, Chosen(trace_id=job.trace_id, answered=True))
     if not found:
         raise FarandoleError(f"job {job.trace_id} has no dead letters", ExitCode.NOT_FOUND)

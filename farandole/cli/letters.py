@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from farandole.dead_letter import DeadLetter
     from farandole.kafka import Record
 
-#: Bytes of a value that is no event, shown in hex.
-PREVIEW = 256
+#: Bytes of a value that is no event, or of a header, that are shown.
+PREVIEW = 512
 
 
 def counts_table(counts: Sequence[Count]) -> RenderableType:
@@ -95,7 +95,7 @@ def as_row(
             "cut": told.cut_from_bytes is not None,
             "event": event if isinstance(event, dict) else None,
             "no_event": event if isinstance(event, str) else None,
-            "hex": None if isinstance(event, dict) else value[:PREVIEW].hex(" "),
+            "value": None if isinstance(event, dict) else _text(value),
             "dead_letter_offset": record.offset,
             "origin_timestamp": datetime.fromtimestamp(told.origin.timestamp_ms / 1000, UTC),
             "last_error": told.last_error,
@@ -125,8 +125,8 @@ def panel(row: dict[str, Any]) -> RenderableType:
         ("key", record["key"]),
         *((f"header {name}", content) for name, content in record["headers"]),
         ("bytes", size),
-        ("no event", record["no_event"]),
-        ("hex", record["hex"]),
+        ("no event", row["error"] not in (record["no_event"] or row["error"]) and record["no_event"]),
+        ("value", record["value"]),
     )
     fields = _grid(*((f"  {name}", _json(value)) for name, value in (record["event"] or {}).items()))
     return Group(head, Text(), cell("record", "bold cyan"), raw, fields, Text())
@@ -149,10 +149,12 @@ def _text(content: bytes | None) -> str | None:
     """Text where it is text, else hex behind 0x."""
     if content is None:
         return None
+    shown = content[:PREVIEW]
+    more = "…" if len(content) > PREVIEW else ""
     try:
-        return content.decode()
+        return shown.decode() + more
     except UnicodeDecodeError:
-        return f"0x{content[:PREVIEW].hex()}"
+        return f"0x{shown.hex()}{more}"
 
 
 __all__ = ["as_row", "counts_of", "counts_table", "lines", "origin", "panel"]

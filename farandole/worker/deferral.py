@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from farandole.outcome import Outcome
+from farandole.outcome import Outcome, Suspended
 from farandole.worker.holdings import Item
 from farandole.worker.holds import Holds
 from farandole.worker.ledger import Ledger
@@ -66,16 +66,23 @@ class Deferral:
         if over:
             self._came.set()
 
-    def stands_behind(self, item: Item) -> bool:
-        """Whether an earlier event of its key has just been put off. A wake has its own row, which `claimed` looks at."""
-        return item.wake is None and self._waits.lane(item) in self.holds
+    def hold_back(self, items: Iterable[Item]) -> None:
+        """End what must wait of items that are about to be handed over."""
+        for item in items:
+            if item.outcome is None:
+                self.put_behind(item)
 
     def put_behind(self, item: Item) -> bool:
-        """End an item that must wait behind an earlier one of its key, just before it is handled; whether it must."""
-        if not self.stands_behind(item):
+        """End an item that must wait behind an earlier one of its key, which is being put off; whether it must. A wake has a
+        row of its own, at which `claimed` has looked."""
+        if item.wake is not None or self._waits.lane(item) not in self.holds:
             return False
         item.outcome = put_behind(item)
         return True
+
+    def holds_lane(self, item: Item) -> bool:
+        """Whether what waits in the lane of an item that has ended must be put off behind it."""
+        return isinstance(item.outcome, Suspended) and item.wake is None and self._waits.lane(item) is not None
 
     async def claimed(self, items: Sequence[Item]) -> None:
         """Of items that were claimed, those that stand behind an earlier event of their key end at once: put them off."""

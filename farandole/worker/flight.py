@@ -18,13 +18,16 @@ INLINE_TURN = 0.01
 
 class Flight:
     """Runs `handle` for one item after another, on the event loop. Where it answers True, what waits behind the item in
-    its lane is given to `handle` at once as well, to be put off.
+    its lane is given to `put_behind`.
 
     `failure` is set when a handling says that the worker cannot go on.
     """
 
-    def __init__(self, handle: Callable[[Item], Awaitable[bool]], concurrency: int) -> None:
+    def __init__(
+        self, handle: Callable[[Item], Awaitable[bool]], concurrency: int, put_behind: Callable[[Item], object]
+    ) -> None:
         self._handle = handle
+        self._put_behind = put_behind
         self._concurrency = concurrency
         self._lanes: Lanes[Item] = Lanes()
         self._halted = False
@@ -110,7 +113,7 @@ class Flight:
             try:
                 if not item.held.leaving and await self._handle(item):
                     for later in lanes.cut(lane):
-                        await self._handle(later)
+                        self._put_behind(later)
             finally:
                 self._tasks[task] = None
                 lanes.done(lane)

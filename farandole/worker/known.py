@@ -68,8 +68,9 @@ class Positions:
         return starts
 
     def gap(self, topic: str, partition: int, reason: str) -> Stopped:
-        """Note that the log does not have what comes next; the error to raise."""
-        return self._stopped({(topic, partition): reason})
+        """Note that the log does not have what comes next; the error to raise. A gap that is known already stays: after an
+        assignment that was refused the client reads on by itself, and finds nothing."""
+        return self._stopped({(topic, partition): reason}, first=True)
 
     async def watch(self) -> None:
         """Look now and then whether the topics are still the same ones. Runs until cancelled; raises Stopped when one was
@@ -121,10 +122,16 @@ class Positions:
         topics = [self._settings.bare(part.topic) for part in parts]
         return {"agent": self._agent, "topics": topics, "partitions": [part.partition for part in parts]}
 
-    def _stopped(self, gaps: dict[tuple[str, int], str]) -> Stopped:
+    def _stopped(self, gaps: dict[tuple[str, int], str], first: bool = False) -> Stopped:
         """Keep the gaps for whoever looks; the error that names the first."""
         rows = [
-            {"agent": self._agent, "topic": self._settings.bare(topic), "partition": partition, "gap": reason}
+            {
+                "agent": self._agent,
+                "topic": self._settings.bare(topic),
+                "partition": partition,
+                "gap": reason,
+                "first": first,
+            }
             for (topic, partition), reason in sorted(gaps.items())
         ]
         self._in_database(lambda connection: connection.cursor().executemany(_SQL["know_gap"], rows))

@@ -32,7 +32,7 @@ from farandole.worker.outputs import Outputs
 from farandole.worker.settle import Settlement
 from farandole.worker.sweeper import Sweeper
 from farandole.worker.vitals import Vitals
-from farandole.worker.waits import Waits
+from farandole.worker.waits import Waits, put_behind
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Worker:
         self.ready = agent.concurrency + max(agent.concurrency, settings.batch)  #: records to choose from
         self.ledger = Ledger(settings, agent.name, self.outage)
         self.decoding = Decoding(settings, wiring, SchemaLog(settings), self.outage)
-        self.flight = Flight(self.handle, agent.concurrency)
+        self.flight = Flight(self.handle, agent.concurrency, self.put_behind)
         self.conduct = Conduct(agent.name, agent.brake, self.flight.halt)
         waits = Waits(settings, agent)
         self.sweeper = Sweeper(settings, agent, waits, self.outage)
@@ -155,6 +155,8 @@ class Worker:
             while True:
                 items = await ahead
                 ahead = asyncio.ensure_future(self._prepare())
+                # Now, while their keys are held: later, in their lanes, nobody would know any more.
+                self.deferral.hold_back(items)
                 self.finish([item for item in items if item.outcome is not None])
                 if self.agent.inline:
                     await self.flight.run_inline(items)
@@ -196,14 +198,19 @@ class Worker:
 
     async def handle(self, item: Item) -> bool:
         """Have the handler's outcome for `item`; whether what waits behind it in its lane is to be put off as well."""
-        if not self.deferral.put_behind(item):
+        if self.deferral.put_behind(item):
+            self.finished(item)
+        else:
             (payload, fields), wake = item.event(), item.wake
             attempts, error = (wake.attempts, wake.error) if wake else (0, "")
             attempt = partial(self.handling.run, payload, Envelope(fields), attempts, error)
             await self.caution.handle(item, attempt, self.finished)
-        else:
-            self.finished(item)
-        return isinstance(item.outcome, Suspended) and self.deferral.stands_behind(item)
+        return self.deferral.holds_lane(item)
+
+    def put_behind(self, item: Item) -> None:
+        """End `item`, which waits in the lane of one that was put off."""
+        item.outcome = put_behind(item)
+        self.finished(item)
 
     def finished(self, item: Item) -> None:
         """A handling has ended with an outcome."""

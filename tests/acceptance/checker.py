@@ -29,17 +29,20 @@ def complaints(picture: Picture, stages: Sequence[Stage] = TRIAGE, *, nothing_se
     Args:
         nothing_set_aside: only good events were sent, so whatever is parked or dead-lettered is a fault's doing.
     """
-    found = [
-        *_accounted(picture),
-        *_dead_letters(picture),
-        *_outputs(picture, stages),
-        *_folded(picture),
-        *caught_up(picture.standing),
-    ]
+    found = [*of_any_flow(picture), *_outputs(picture, stages)]
     if nothing_set_aside:
         found += [f"parked: {place}" for place in picture.parked]
         found += [f"dead-lettered by {letter.agent}: {letter.origin}" for letter in picture.dead]
     return found
+
+
+def of_any_flow(picture: Picture) -> Iterator[str]:
+    """What does not hold whatever the agents are: tables against the log, dead letters, lineage, standstill."""
+    yield from _accounted(picture)
+    yield from _dead_letters(picture)
+    yield from _lineages(picture)
+    yield from _folded(picture)
+    yield from caught_up(picture.standing)
 
 
 def _accounted(picture: Picture) -> Iterator[str]:
@@ -103,20 +106,24 @@ def _outputs(picture: Picture, stages: Sequence[Stage]) -> Iterator[str]:
 
     An event's id names (cause, agent, run, type, position), so one id on two records is one output committed twice.
     """
-    emitted: dict[tuple[str, str], list[Seen]] = defaultdict(list)
-    known = {record.event_id: record for record in picture.records if record.event_id}
-    for record in picture.records:
-        if record.fields and record.fields.get("causation_id"):
-            emitted[record.fields["causation_id"], record.agent].append(record)
-            yield from _lineage(record, known.get(record.fields["causation_id"]))
+    emitted = outputs(picture)
     ids = Counter(record.event_id for records in emitted.values() for record in records)
     yield from (f"the output {event_id} was committed {count} times" for event_id, count in ids.items() if count > 1)
     for stage in stages:
         allowed = stage.emits | {FAILED, DEAD_LETTERED}
         for event_id in _read_by(picture, stage):
-            outputs = [record for record in emitted[event_id, stage.agent] if record.type in allowed]
-            if len(outputs) != 1:
-                yield f"{stage.agent} committed {len(outputs)} outputs for {event_id}: {[o.place for o in outputs]}"
+            found = [record for record in emitted[event_id, stage.agent] if record.type in allowed]
+            if len(found) != 1:
+                yield f"{stage.agent} committed {len(found)} outputs for {event_id}: {[o.place for o in found]}"
+
+
+def outputs(picture: Picture) -> dict[tuple[str, str], list[Seen]]:
+    """What was emitted, by (the cause's id, the agent)."""
+    emitted: dict[tuple[str, str], list[Seen]] = defaultdict(list)
+    for record in picture.records:
+        if record.fields and record.fields.get("causation_id"):
+            emitted[record.fields["causation_id"], record.agent].append(record)
+    return emitted
 
 
 def _read_by(picture: Picture, stage: Stage) -> Iterable[str]:
@@ -124,6 +131,12 @@ def _read_by(picture: Picture, stage: Stage) -> Iterable[str]:
     by_place = {row.place: row.event_id for row in picture.event_log}
     found = (r.event_id or by_place.get(r.place) for r in picture.records if r.fields and r.place[0] == stage.reads)
     return dict.fromkeys(event_id for event_id in found if event_id)
+
+
+def _lineages(picture: Picture) -> Iterator[str]:
+    known = {record.event_id: record for record in picture.records if record.event_id}
+    for record in picture.records:
+        yield from _lineage(record, known.get((record.fields or {}).get("causation_id") or ""))
 
 
 def _lineage(record: Seen, cause: Seen | None) -> Iterator[str]:
@@ -138,7 +151,7 @@ def _lineage(record: Seen, cause: Seen | None) -> Iterator[str]:
 
 def _folded(picture: Picture) -> Iterator[str]:
     """job_state, column by column, as a fold in plain Python makes it of the topics."""
-    expected = oracle.jobs(_happened(picture))
+    expected = oracle.jobs(happened(picture))
     for trace_id in sorted(expected.keys() | picture.jobs.keys()):
         want, have = expected.get(trace_id), picture.jobs.get(trace_id)
         if want is None or have is None:
@@ -149,11 +162,12 @@ def _folded(picture: Picture) -> Iterator[str]:
             yield f"job {trace_id}: (table, fold) differ in {differs}"
 
 
-def _happened(picture: Picture) -> Iterator[oracle.Happened]:
+def happened(picture: Picture) -> Iterator[oracle.Happened]:
     rows = {row.place: row for row in picture.event_log}
+    logged = {row.event_id: row.place for row in picture.event_log}
     for record in picture.records:
-        if record.fields is None:
-            continue
+        if record.fields is None or logged.get(record.event_id or "", record.place) != record.place:
+            continue  # of records with one event id the first that was folded stays, and no order of topics tells which
         fields = dict(record.fields)
         if record.event_id is None and (row := rows.get(record.place)):  # a stranger's, completed from where it lies
             fields |= {"event_id": row.event_id, "trace_id": row.trace_id, "occurred_at": row.occurred_at}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -126,14 +127,28 @@ def test_with_hold_many_keys_keep_their_order_while_workers_are_killed(stage: St
         second.kill()
         eventually(lambda: settled(stage, "orderly"), "all through", 90)
     assert sorted(stage.said()) == sorted(word for _, word, _ in events), "each once"
+    in_order = [record.fields["word"] for record in sorted(stage.log.read("jobs.said"), key=_when)]
     for key in range(10):
-        first_met = list(dict.fromkeys(word for word in stage.handled() if word.startswith(f"k{key}.")))
-        assert first_met == [f"k{key}.{place}" for place in range(12)]
+        assert [word for word in in_order if word.startswith(f"k{key}.")] == [f"k{key}.{place}" for place in range(12)]
+
+
+def test_with_hold_events_that_arrive_while_one_is_being_put_off_do_not_overtake_it(stage: Stage) -> None:
+    """A trickle of events of a few keys: some are claimed before the row of the one before them is committed."""
+    chance = random.Random(7)
+    plans = ("", "", "", "", "later:0.02:1", "later:0.05:2")
+    events = [(f"k{key}", f"k{key}.{place}", chance.choice(plans)) for place in range(120) for key in range(4)]
+    with stage.agent("orderly"):
+        for event in events:
+            write(stage, event)
+        eventually(lambda: settled(stage, "orderly"), "all through", 90)
+    handled = [word for word, _ in itertools.groupby(sorted(stage.handled(), key=lambda word: word.split(".")[0]))]
+    assert handled == sorted((word for _, word, _ in events), key=lambda word: word.split(".")[0])
+    assert sorted(stage.said()) == sorted(word for _, word, _ in events)
 
 
 def test_an_event_that_was_put_off_but_not_committed_is_not_handled_beside_its_wait(stage: Stage) -> None:
     """Killed between the row and the commit of the offset: what that leaves is made by setting the offset back."""
-    with stage.agent("patient") as worker:
+    with stage.agent("patient", FARANDOLE_SESSION_TIMEOUT_MS="6000") as worker:
         write(stage, ("k", "a", "later:3600:1"))
         eventually(lambda: stage.caught_up("patient") and waiting(stage) == [("retry", 0)], "put off")
         worker.kill()
@@ -205,7 +220,7 @@ def test_killed_workers_lose_no_wait_and_say_nothing_twice(stage: Stage) -> None
 
 def test_a_job_shows_that_it_waits_and_until_when(stage: Stage, tmp_path: Path) -> None:
     with running(stage.settings, tmp_path / "projector.log", "projector") as projector, stage.agent("patient"):
-        projector.said("ready")
+        projector.said("projector topics=")
         [trace_id] = stage.submit([("slowly", "later:3600:1")])
         status = f"SELECT status FROM job_state WHERE trace_id = '{trace_id}'"
         eventually(lambda: rows(stage, status) == [("waiting",)], "it waits")

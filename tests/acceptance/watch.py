@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import psycopg
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tests.acceptance.picture import Stage
 from tests.kafka_log import KafkaLog
@@ -39,7 +38,7 @@ class Watch:
         self._went_back: list[str] = []
         self._positions: dict[tuple[str, str, int], int] = {}
         self._log = log
-        self._admin = AdminClient({"bootstrap.servers": log.brokers, "log_level": 0})
+        self._readers: dict[str, Consumer] = {}
         self._stages = stages
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True)
@@ -54,6 +53,8 @@ class Watch:
     ) -> None:
         self._stop.set()
         self._thread.join()
+        for reader in self._readers.values():
+            reader.close()
 
     def complaints(self, database: psycopg.Connection[Any]) -> list[str]:
         """What went back so far."""
@@ -64,16 +65,22 @@ class Watch:
             for stage in self._stages:
                 try:
                     self._look(stage)
-                except KafkaException:
-                    continue  # an outage, or the group is only being made
+                except KafkaException:  # an outage, or the group is only being made
+                    self._readers.pop(stage.agent).close()  # an old one may not survive the broker's restart
+
+    def _reader(self, agent: str) -> Consumer:
+        """A consumer of the agent's group that does not join it. Pending transactions are not waited for."""
+        if agent not in self._readers:
+            config = {"bootstrap.servers": self._log.brokers, "group.id": self._log.topic(agent), "log_level": 0}
+            self._readers[agent] = Consumer(
+                config | {"isolation.level": "read_uncommitted", "enable.auto.commit": False}
+            )
+        return self._readers[agent]
 
     def _look(self, stage: Stage) -> None:
-        group, topic = self._log.topic(stage.agent), self._log.topic(stage.reads)
-        known = self._admin.list_topics(topic, timeout=2).topics[topic].partitions
-        asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in known])]
-        for place in (
-            self._admin.list_consumer_group_offsets(asked, request_timeout=2)[group].result(4).topic_partitions
-        ):
+        reader, topic = self._reader(stage.agent), self._log.topic(stage.reads)
+        known = reader.list_topics(topic, timeout=2).topics[topic].partitions
+        for place in reader.committed([TopicPartition(topic, number) for number in known], timeout=2):
             self.note(stage.agent, place.topic, place.partition, place.offset)
         self.looks += 1
 

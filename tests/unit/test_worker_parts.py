@@ -67,10 +67,15 @@ def handling(agent: Agent, finished: Callable[[Item], object] = lambda _: None) 
     return handle
 
 
+def never(one: Item) -> None:
+    """Nothing is put off in these tests."""
+    raise AssertionError(one)
+
+
 async def flown(agent: Agent, items: list[Item], concurrency: int = 2) -> list[Item]:
     """Have `items` handled; those finished, in the order of their ends."""
     finished: list[Item] = []
-    flight = Flight(handling(agent, finished.append), concurrency)
+    flight = Flight(handling(agent, finished.append), concurrency, never)
     flight.admit(items)
     while flight.running:  # noqa: ASYNC110  a test looks in from outside
         await asyncio.sleep(0)
@@ -109,7 +114,7 @@ async def test_events_of_a_key_are_handled_in_order_and_a_hanging_key_delays_onl
 
     held = holding()
     items = [item(held, offset, key=b"k%d" % (offset % 3)) for offset in range(12)]
-    flight = Flight(handling(agent), 10)
+    flight = Flight(handling(agent), 10, never)
     flight.admit(items)
     await eventually_true(lambda: len(seen) == 8)
     assert [number for number in seen if number % 3 == 1] == [1, 4, 7, 10]
@@ -135,7 +140,7 @@ async def test_events_of_a_partition_that_was_lost_are_not_begun_and_what_runs_i
             raise
 
     held = holding()
-    flight = Flight(handling(agent), 1)
+    flight = Flight(handling(agent), 1, never)
     flight.admit([item(held, offset) for offset in range(3)])
     await eventually_true(lambda: bool(begun))
     held.leaving = True
@@ -161,7 +166,7 @@ async def test_a_drain_waits_for_what_runs_gives_it_up_after_the_grace_and_begin
 
     held = holding()
     items = [item(held, offset, key=b"%d" % offset) for offset in range(4)]
-    flight = Flight(handling(agent, finished.append), 2)
+    flight = Flight(handling(agent, finished.append), 2, never)
     flight.admit(items)
     await eventually_true(lambda: len(begun) == 2)
     await flight.drain(0.3)
@@ -177,7 +182,7 @@ async def test_a_failure_that_the_worker_cannot_go_on_after_is_told() -> None:
     async def answer(event: Asked) -> None:
         raise Stopped("no more")
 
-    flight = Flight(handling(agent), 1)
+    flight = Flight(handling(agent), 1, never)
     flight.admit([item(holding(), 0)])
     with pytest.raises(Stopped, match="no more"):
         await asyncio.wait_for(flight.failure, 10)

@@ -3,6 +3,8 @@ INSERT INTO step (agent, owner, event_id, run, name, topic, partition, "offset")
 SELECT %s, %s, given.event_id, given.run, given.name, given.topic, given.partition, given."offset"
 FROM unnest(%s::uuid[], %s::int[], %s::text[], %s::text[], %s::int[], %s::bigint[])
   AS given (event_id, run, name, topic, partition, "offset")
-ORDER BY given.event_id  -- two workers take row locks in one order: no deadlock
+-- Two workers take row locks in one order: no deadlock. Of records with one event the first in the log has the claim: the
+-- order of its key holds.
+ORDER BY given.event_id, given.run, given.name, given.topic, given.partition, given."offset"
 ON CONFLICT DO NOTHING
 RETURNING topic, partition, "offset"

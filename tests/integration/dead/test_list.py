@@ -40,7 +40,7 @@ def test_a_letter_is_shown_whole_and_its_bytes_are_written_as_they_were(flow: Fl
     good, bad = ids.trace_id_of_key("jobs", "\x1b[31mred"), ids.trace_id_of_key("jobs", "bad \x1b[2J")
     shown = flow.dead("show", good[:18]) + flow.dead("show", bad) + flow.dead("list")
     assert "\x1b" not in shown
-    for part in ("rejected", "header plain", "text", "0xff1b5b324a", "word", "grump.dead@0", "00 1b 5b 32 4a"):
+    for part in ("rejected", "header plain", "text", "0xff1b5b324a", "word", "grump.dead@0", "\\x1b[2J"):
         assert part in shown
     (row,) = flow.json("show", good)
     assert row["record"]["event"]["word"] == "\x1b[31mred"

@@ -164,6 +164,21 @@ def test_a_known_group_whose_offset_is_gone_stops_until_a_person_decides(group: 
         assert starts == everywhere(4)
 
 
+def test_what_follows_from_a_gap_does_not_hide_it(group: Group) -> None:
+    with group.member():
+        pass
+    group.forget_offsets()
+    with pytest.raises(Stopped), group.member():
+        pass
+    positions = Positions(group.settings, AGENT, lambda: Outage("the test", 20))
+    positions.gap(group.settings.topic(TOPIC), 0, "the log does not have offset None")
+    assert {gap.reason for gap in group.listed()} == {
+        "its offset, 0 when last seen, is no longer in Kafka: offsets of a group without members expire"
+    }
+    positions.gap(group.settings.topic(TOPIC), 7, "the log does not have offset 5")
+    assert [gap.reason for gap in group.listed() if gap.partition == 7] == ["the log does not have offset 5"]
+
+
 def test_a_topic_that_was_made_again_stops_its_reader_even_where_the_new_log_is_longer(group: Group) -> None:
     with group.member() as (consumer, _):
         group.commit(consumer, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from farandole import postgres, topics
 from farandole.agent import load_agent
@@ -16,10 +16,7 @@ from tests.integration.worker.test_guarantees import encoded
 
 def metadata(stage: Stage, group: str = "echo", name: str = "jobs.heard") -> dict[int, str]:
     """What is committed beside the group's positions."""
-    places = [TopicPartition(stage.log.topic(name), partition) for partition in range(6)]
-    asked = [ConsumerGroupTopicPartitions(stage.log.topic(group), places)]
-    found = stage.log.admin.list_consumer_group_offsets(asked, require_stable=True)[stage.log.topic(group)].result(20)
-    return {place.partition: place.metadata or "" for place in found.topic_partitions}
+    return {place.partition: place.metadata or "" for place in stage.log.positions(group, name)}
 
 
 def spread(stage: Stage, words: list[tuple[str, str]]) -> None:
