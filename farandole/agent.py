@@ -1,24 +1,22 @@
-"""What a user declares: an agent, its handler, and the wiring read from the handler's annotations."""
+"""What a user declares: an agent with its handler, and the wiring of both in a flow."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
-import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar
 
 from farandole.avro import topic_of
 from farandole.codec import Contract, contract
-from farandole.context import BlockingContext, Context
 from farandole.envelope import Emitter
 from farandole.errors import ConfigurationError
 from farandole.event import Event, JobDeadLettered, JobFailed
+from farandole.handler import Handler, place_of, read_handler
 from farandole.project import load_file
 from farandole.retries import Errors, Order, policy, seconds
 from farandole.settings import Settings
@@ -125,16 +123,20 @@ class Agent:
         """Register the handler; its annotations say what is read and emitted. Returns the function unchanged."""
         if self.handler:
             raise ConfigurationError(
-                f"{_place(function)}: agent {self.name} has a handler already ({_place(self.handler.function)})"
+                f"{place_of(function)}: agent {self.name} has a handler already ({place_of(self.handler.function)})"
             )
-        self.handler = _read_handler(self, function)
+        handler = read_handler(function)
+        if handler.is_async and (self.inline or self.cpu):
+            what = "inline=True is for plain functions" if self.inline else "cpu is for plain functions, in processes"
+            raise ConfigurationError(f"{place_of(function)}: {what}; this one is async")
+        self.handler = handler
         return function
 
     def wiring(self, flow: str) -> Wiring:
         """The agent bound to a flow. Raises ConfigurationError when it has no handler or its types do not fit together."""
         if not self.handler:
             raise ConfigurationError(f"agent {self.name}: no handler; expected a function decorated with @agent.handle")
-        place = _place(self.handler.function)
+        place = place_of(self.handler.function)
         if self.name == flow:
             raise ConfigurationError(
                 f"agent {self.name}: an agent cannot be called like the flow, their topics would mix"
@@ -146,17 +148,6 @@ class Agent:
         emitted: tuple[type[Event], ...] = (*self.handler.emits, JobFailed, JobDeadLettered)
         emits = {event: contract(event, flow) for event in emitted}
         return Wiring(self, self.handler, topics[0], reads, emits)
-
-
-@dataclass(frozen=True, slots=True)
-class Handler:
-    """The user's function and what its annotations say."""
-
-    function: Callable[..., Any]
-    reads: tuple[type[Event], ...]
-    emits: tuple[type[Event], ...]
-    is_async: bool
-    takes_context: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,68 +203,3 @@ def _processes(agent: Agent, cpu: bool | int, resource: Opener | None) -> int:
             "handler needs in its module"
         )
     return (os.cpu_count() or 1) if cpu is True else int(cpu)
-
-
-def _read_handler(agent: Agent, function: Callable[..., Any]) -> Handler:
-    place = _place(function)
-    try:
-        hints = get_type_hints(function)
-    except NameError as error:
-        raise ConfigurationError(f"{place}: annotation not found: {error}") from error
-    parameters = list(inspect.signature(function).parameters)
-    if len(parameters) not in (1, 2):
-        raise ConfigurationError(
-            f"{place}: a handler takes an event and, if it wants one, a context; found {len(parameters)} parameters"
-        )
-    missing = [name for name in [*parameters, "return"] if name not in hints]
-    if missing:
-        raise ConfigurationError(
-            f"{place}: no annotation for {missing[0]!r}; topics and types come from the annotations"
-        )
-    reads = _events(hints[parameters[0]], place, "reads")
-    emits = _events(_element(hints["return"]), place, "emits")
-    if not reads:
-        raise ConfigurationError(
-            f"{place}: {parameters[0]!r} is no event; expected a subclass of Event, or a union of some"
-        )
-    if inspect.isasyncgenfunction(function):
-        raise ConfigurationError(f"{place}: an async generator would emit before it has ended; return a list")
-    is_async = inspect.iscoroutinefunction(function)
-    if len(parameters) == 2:
-        _check_context(hints[parameters[1]], is_async, place)
-    if is_async and agent.inline:
-        raise ConfigurationError(f"{place}: inline=True is for plain functions; this one is async")
-    if is_async and agent.cpu:
-        raise ConfigurationError(f"{place}: cpu is for plain functions, which run in processes; this one is async")
-    return Handler(function, reads, emits, is_async, len(parameters) == 2)
-
-
-def _check_context(hint: Any, is_async: bool, place: str) -> None:
-    expected = Context if is_async else BlockingContext
-    if (get_origin(hint) or hint) is not expected:
-        kind = "an async" if is_async else "a plain"
-        raise ConfigurationError(f"{place}: {kind} handler's second parameter is a {expected.__name__}")
-
-
-def _element(hint: Any) -> Any:
-    """The event types inside `list[…]`, `tuple[…, ...]` and the like, or the hint itself."""
-    origin = get_origin(hint)
-    if isinstance(origin, type) and issubclass(origin, Iterable):
-        return Union[tuple(arg for arg in get_args(hint) if arg is not Ellipsis)]  # noqa: UP007  built at run time
-    if origin in (Union, types.UnionType):
-        return Union[tuple(_element(arg) for arg in get_args(hint))]  # noqa: UP007  built at run time
-    return hint
-
-
-def _events(hint: Any, place: str, verb: str) -> tuple[type[Event], ...]:
-    found: Sequence[Any] = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    events = [kind for kind in found if kind is not type(None)]
-    for kind in events:
-        if not (isinstance(kind, type) and issubclass(kind, Event)):
-            raise ConfigurationError(f"{place}: {verb} {getattr(kind, '__name__', kind)!r}, which is no Event")
-    return tuple(events)
-
-
-def _place(function: Callable[..., Any]) -> str:
-    code = inspect.unwrap(function).__code__
-    return f"{code.co_filename}:{code.co_firstlineno} {function.__name__}"

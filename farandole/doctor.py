@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from farandole import flow, graph, health, kafka, migrate, postgres, projections, reading, schema_log, schemas, topics
+from farandole.brokers import suspects
 from farandole.errors import FarandoleError
 from farandole.examination import Examination, Finding, Skip, need
 from farandole.project import find_project, require_project
@@ -34,6 +35,12 @@ def examine() -> Iterator[Finding]:
     if state.database:
         state.database.close()
 
+
+#: Said of every 4.3 and 4.4, for a client cannot tell those that are mended.
+_MARKERS = (
+    "make sure that it is none of 4.3.0, 4.3.1 and 4.4.0: when a broker restarts, they can drop the markers of a "
+    "transaction that is being committed (KAFKA-20734), whose events and positions then hang for ever"
+)
 
 #: What each count of trouble means for a person.
 _TROUBLES = {
@@ -92,6 +99,8 @@ def check_broker(state: Examination) -> Iterator[Finding]:
     if created == "true":
         advice = "set auto.create.topics.enable=false on the broker: a typo in a topic's name makes a topic in silence"
         yield Finding("broker", "warning", "it creates topics by itself", advice)
+    for release in suspects(settings):
+        yield Finding("broker", "warning", f"it is a Kafka {release}; its last digit does not show", _MARKERS)
 
 
 def check_topics(state: Examination) -> Iterator[Finding]:

@@ -60,7 +60,8 @@ def look(settings: Settings, declared: Mapping[str, str], only: str | None = Non
     names = {only} if only else {*declared, *_tabled(database)}
     log, no_broker = None, None
     try:
-        log = _ask_broker(settings, names, declared, only)
+        topics = {*declared.values(), *(topic for agent, topic, _ in database.known if agent in names)}
+        log = _ask_broker(settings, names, topics, only)
     except FarandoleError as failure:
         no_broker = str(failure)
     if log and not only:
@@ -103,12 +104,13 @@ def _stray(settings: Settings, partitions: Mapping[str, int]) -> set[str]:
     return found
 
 
-def _ask_broker(settings: Settings, names: set[str], declared: Mapping[str, str], only: str | None) -> _Log:
+def _ask_broker(settings: Settings, names: set[str], read: set[str], only: str | None) -> _Log:
+    """`read` are topics that are read by somebody, without the namespace; those of groups and of the flow come to them."""
     broker = Broker(settings)
     log = _Log(broker, broker.partitions())
     wanted = names if only else names | _stray(settings, log.partitions)
     log.groups = broker.groups(settings.group(name) for name in (*wanted, gaps.PROJECTOR))
-    topics = {settings.topic(topic) for topic in declared.values()}
+    topics = {settings.topic(topic) for topic in read}
     topics |= {settings.topic(f"{name}.wake") for name in wanted}
     topics |= {topic for topic in log.partitions if topic.startswith(settings.topic(settings.flow) + ".")}
     topics |= {topic for group in log.groups.values() for topic, _ in group.offsets}
@@ -149,7 +151,7 @@ class _Look:
             stored = [self._gap(place, known.gap) for place, known in kept.items() if known.gap]
             return replace(found, gaps=stored)
         group, wake = log.groups[self.settings.group(name)], self.settings.topic(f"{name}.wake")
-        topics = {self.settings.topic(topic)} if topic else {read for read, _ in group.offsets} - {wake}
+        topics = {self.settings.topic(topic)} if topic else {read for read, _ in (*group.offsets, *kept)} - {wake}
         gap_of = {place: self._why(known, group.offsets.get(place, -1), place) for place, known in kept.items()}
         stuck = [self._gap(place, reason) for place, reason in gap_of.items() if reason]
         settled = {place for place, reason in gap_of.items() if reason or kept[place].go_on_at is not None}

@@ -21,6 +21,10 @@ from farandole.settings import Settings
 #: Dead letters are few; one partition keeps them in order.
 DEAD_PARTITIONS = 1
 
+#: The group balances the number of partitions, whatever lies in them: as many again for wakes, and of two workers one
+#: would be given all the events, the other all the wakes.
+WAKE_PARTITIONS = 1
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -52,7 +56,7 @@ def of_agents(settings: Settings, agents: Iterable[Agent]) -> list[Wanted]:
         config = {"cleanup.policy": "delete", "max.message.bytes": str(kafka.MAX_DEAD_LETTER_BYTES)}
         own.append(Wanted(agent.dead_topic, DEAD_PARTITIONS, config | {"retention.ms": "-1"}))
         days = {"retention.ms": str(int(settings.retention_days * 86_400_000))}
-        own.append(Wanted(agent.wake_topic, settings.partitions, config | days))
+        own.append(Wanted(agent.wake_topic, WAKE_PARTITIONS, config | days))
     return [*of_events(settings, events), *own]
 
 

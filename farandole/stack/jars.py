@@ -22,7 +22,7 @@ from farandole.stack.state import exclusive
 if TYPE_CHECKING:
     from jgo.maven import MavenContext
 
-KAFKA = "4.3.1"
+KAFKA = "4.2.2"
 #: Kafka's own pom leaves the bridge from slf4j to log4j to whoever runs it. It is added without what it depends on:
 #: resolved together with Kafka, its parent pom would bring kafka-clients down to 3.9.1.
 BRIDGE = "org.apache.logging.log4j:log4j-slf4j-impl"

@@ -73,8 +73,8 @@ class Kafka(Service):
             found = marker.read_text(encoding="utf-8").strip() if marker.exists() else "an unknown version"
             if found.split(".")[:2] != self.version.split(".")[:2]:
                 raise FarandoleError(
-                    f"{self.folder} was written by Kafka {found}, this is {self.version}: "
-                    "`farandole down --wipe` removes the data, then `farandole up` starts anew",
+                    f"{self.folder} was written by Kafka {found}, and this is {self.version}, which does not go on with "
+                    "it: `farandole down --wipe` removes the data, Postgres's too, then `farandole up` starts anew",
                     ExitCode.DATA_VERSION,
                 )
         node = self.node

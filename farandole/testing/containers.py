@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
     from testcontainers.postgres import PostgresContainer
 
-KAFKA_IMAGE = "apache/kafka:4.3.1"
+KAFKA_IMAGE = "apache/kafka:4.2.2"
 POSTGRES_IMAGE = "postgres:18"
 #: Seconds for a container to serve once its image is there.
 PATIENCE = 120

@@ -26,6 +26,7 @@ class Isolation:
         self._wanting: deque[asyncio.Future[None]] = deque()  # to be alone
         self._held_up: deque[asyncio.Future[None]] = deque()
         self._together, self._alone = _Together(self), _Alone(self)
+        self.living: set[str] = set()  #: the lives of workers in this process: those that ended did not die
 
     @property
     def wanted(self) -> bool:

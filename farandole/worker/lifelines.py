@@ -72,12 +72,15 @@ class Lifelines:
         agent: whose partitions.
         owner: names this worker's life; another life of the same worker has another one.
         lookahead: offsets that may be in hand beyond a partition's position.
+        living: the lives of workers in this process, this one included from now on: none of them has died.
     """
 
-    def __init__(self, agent: str, owner: str, lookahead: int) -> None:
+    def __init__(self, agent: str, owner: str, lookahead: int, living: set[str] | None = None) -> None:
         self._agent = agent
         self._owner = owner
         self._window = 2 * lookahead
+        self._living = set() if living is None else living
+        self._living.add(owner)
 
     def take(self, connection: postgres.Connection[Any], positions: Mapping[Place, int]) -> dict[Place, Lifeline]:
         """Take over partitions, given their committed positions (any fixed number where none is committed).
@@ -88,17 +91,12 @@ class Lifelines:
         """
         places = sorted(positions)
         with _durably(connection):
-            held = {
-                (topic, partition): Lifeline(*known)
-                for topic, partition, *known in connection.execute(_LOCK, self._named(places))
-            }
-            taken = {
-                place: held.get(place, Lifeline(None, positions[place])).taken(
-                    self._owner, positions[place], self._window
-                )
-                for place in places
-            }
-            lines = taken.values()
+            taken = {place: Lifeline(self._owner, position) for place, position in positions.items()}
+            for topic, partition, owner, *known in connection.execute(_LOCK, self._named(places)):
+                line = Lifeline(self._owner if owner in self._living else owner, *known)
+                place = topic, partition
+                taken[place] = line.taken(self._owner, positions[place], self._window)
+            lines = [taken[place] for place in places]
             connection.execute(
                 _WRITE,
                 {

@@ -19,7 +19,7 @@ async def run_worker(worker: Worker) -> None:
     async with AsyncExitStack() as stack:
         stack.callback(worker.settling.shutdown)
         stack.callback(worker.claiming.shutdown)
-        stack.callback(worker.ledger.close)
+        stack.push_async_callback(worker.blocking, worker.ledger.close)  # behind what is still to be written
         slot = await worker.blocking(worker.ledger.open)
         resource = await stack.enter_async_context(agent.resource(settings)) if agent.resource else None
         processes = await stack.enter_async_context(Processes(agent)) if agent.cpu else None

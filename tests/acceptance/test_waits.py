@@ -148,7 +148,7 @@ def test_with_hold_events_that_arrive_while_one_is_being_put_off_do_not_overtake
 
 def test_an_event_that_was_put_off_but_not_committed_is_not_handled_beside_its_wait(stage: Stage) -> None:
     """Killed between the row and the commit of the offset: what that leaves is made by setting the offset back."""
-    with stage.agent("patient") as worker:
+    with stage.agent("patient", FARANDOLE_SESSION_TIMEOUT_MS="6000") as worker:
         write(stage, ("k", "a", "later:3600:1"))
         eventually(lambda: stage.caught_up("patient") and waiting(stage) == [("retry", 0)], "put off")
         worker.kill()
@@ -220,7 +220,7 @@ def test_killed_workers_lose_no_wait_and_say_nothing_twice(stage: Stage) -> None
 
 def test_a_job_shows_that_it_waits_and_until_when(stage: Stage, tmp_path: Path) -> None:
     with running(stage.settings, tmp_path / "projector.log", "projector") as projector, stage.agent("patient"):
-        projector.said("ready")
+        projector.said("projector topics=")
         [trace_id] = stage.submit([("slowly", "later:3600:1")])
         status = f"SELECT status FROM job_state WHERE trace_id = '{trace_id}'"
         eventually(lambda: rows(stage, status) == [("waiting",)], "it waits")

@@ -8,8 +8,8 @@ _SETTINGS = {"FARANDOLE_SESSION_TIMEOUT_MS": "6000", "FARANDOLE_PARTITIONS": "2"
 
 
 def _kills(agent: str, *times: float) -> tuple[Action, ...]:
-    """Members of an agent in turn, each started again at once."""
-    return tuple(Action(at, "kill", f"{agent}-{number % 2}") for number, at in enumerate(times))
+    """The worker that is at work is killed, and started again at once."""
+    return tuple(Action(at, "kill", f"{agent}-busy") for at in times)
 
 
 def _load(events: int, seconds: float, slow: float = 0.0) -> Load:
@@ -36,13 +36,13 @@ def _schedule(variant: str, group: str, load: Load, *actions: Action) -> Schedul
 BITES: dict[str, tuple[Schedule, str]] = {
     # kills fall between the two commits, which follow one another all the time
     "commit-before-produce": (
-        _schedule("commit-before-produce", "quick", _load(600, 8), *_kills("quick", 2, 3.5, 5, 6.5)),
+        _schedule("commit-before-produce", "quick", _load(800, 9), *_kills("quick", 3, 6, 9)),
         r"^quick committed \[\] for",
     ),
     # frozen with its hands full until its session has ended and its peer has done its work, then awake again
     "no-fencing": (
         _schedule(
-            "no-fencing", "slow", _load(100, 4, slow=1), Action(3, "freeze", "slow-0"), Action(11, "thaw", "slow-0")
+            "no-fencing", "slow", _load(100, 4, slow=1), Action(3, "freeze", "slow-busy"), Action(11, "thaw-all")
         ),
         r"^slow committed jobs\.Worked 2 times for",
     ),

@@ -38,6 +38,8 @@ class Faults:
     def do(self, action: Action, chance: random.Random) -> None:
         """Make one that takes no time. Raises LookupError for a name that is none."""
         target, value = action.target, action.value
+        if target.endswith("-busy"):
+            target = self._fleet.busy(target.removesuffix("-busy"))
         match action.what:
             case "kill":
                 self._fleet.kill(target, value)
@@ -45,6 +47,8 @@ class Faults:
                 self._fleet.freeze(target)
             case "thaw":
                 self._fleet.thaw(target)
+            case "thaw-all":
+                self._fleet.thaw_all()
             case "join":
                 self._fleet.start(target)
             case "drain":

@@ -66,6 +66,16 @@ class Fleet:
         more = self._schedule.settings | {FOLDER: str(self._folder / "ledger")}
         member.command = Command(self._settings, log, *rest, more=more, program=program, stdin=subprocess.PIPE)
 
+    def busy(self, group: str) -> str:
+        """The worker of a group that handled something last."""
+        ledgers = {
+            member.name: self._folder / "ledger" / f"{group}-{member.command.process.pid}.jsonl"
+            for member in self.members.values()
+            if member.command and member.group == group
+        }
+        written = {name: file.stat().st_mtime_ns for name, file in ledgers.items() if file.exists()}
+        return max(written, key=lambda name: written[name], default=f"{group}-0")
+
     def kill(self, name: str, again: float) -> None:
         """kill -9; starts it again after `again` seconds, never when that is negative."""
         member = self.members.get(name)
@@ -80,6 +90,10 @@ class Fleet:
         if member.command:
             member.command.signal(signal.SIGSTOP)
             member.frozen = True
+
+    def thaw_all(self) -> None:
+        for name in self.members:
+            self.thaw(name)
 
     def thaw(self, name: str) -> None:
         member = self.members[name]

@@ -20,7 +20,7 @@ REST = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that is done to the system, `at` seconds after the load began."""
+    """One thing that is done to the system, `at` seconds after the load began. `slow-busy` stands for the worker at work."""
 
     at: float
     what: str

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from farandole import doctor, kafka, migrate, postgres, projections, schemas, topics
+from farandole import brokers, doctor, kafka, migrate, postgres, projections, schemas, topics
 from farandole.flow import agent_files, load_agents
 from farandole.schema_log import SCHEMA_TOPIC
 from farandole.settings import Settings
@@ -90,6 +90,20 @@ def test_what_needs_a_missing_service_is_skipped(here: Path, monkeypatch: pytest
     assert [findings[check][0].state for check in ("broker", "database")] == ["problem", "problem"]
     assert {findings[check][0].state for check in ("topics", "migrations", "projections", "parked")} == {"skipped"}
     assert "secret" not in str(findings)
+
+
+def test_the_brokers_of_the_tests_are_not_among_the_suspects(farandole_settings: Settings) -> None:
+    ((host, port),) = [place.split(":") for place in farandole_settings.brokers.split(",")]
+    assert brokers.metadata_version(host, int(port)) == 29  # 4.2-IV1
+    assert brokers.suspects(farandole_settings) == []
+
+
+def test_a_broker_of_a_suspect_release_is_named_with_what_can_happen(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(brokers.SUSPECTS, 29, "4.2")  # as if it were the release under the tests
+    (warning,) = [finding for finding in found()["broker"] if "4.2" in finding.found]
+    assert warning.state == "warning" and "KAFKA-20734" in warning.advice
 
 
 def test_a_database_reached_directly_keeps_its_sessions(farandole_settings: Settings) -> None:

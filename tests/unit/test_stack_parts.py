@@ -44,7 +44,7 @@ def test_a_process_is_found_by_its_mark_and_no_other_is(tmp_path: Path) -> None:
 
 
 def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
-    written = State(ServiceState(1, "4.3.1", 2, 3.5), ServiceState(4, "18.6"), 5, True, Owner(6, 7.5, wipe=True))
+    written = State(ServiceState(1, "4.2.2", 2, 3.5), ServiceState(4, "18.6"), 5, True, Owner(6, 7.5, wipe=True))
     state.save(tmp_path, written)
     assert state.load(tmp_path) == written
     assert written.ports == {1, 4, 5}
@@ -112,7 +112,7 @@ def test_the_cache_is_where_the_system_says(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_the_password_is_in_no_repr_and_addresses_are_null_while_down() -> None:
     assert "secret" not in repr(Endpoints("127.0.0.1:1", "postgresql://u:secret@h/d"))
-    one = ServiceStatus("kafka", Condition.CRASHED, None, 1, "4.3.1", 0, 0, None, "log")
+    one = ServiceStatus("kafka", Condition.CRASHED, None, 1, "4.2.2", 0, 0, None, "log")
     shown = json.loads(json.dumps(Status((one,), None).as_dict()))
     assert shown["services"]["kafka"]["state"] == "crashed"
     assert shown["kafka_bootstrap_servers"] is None and shown["database_url"] is None

@@ -104,7 +104,7 @@ def test_a_controller_s_port_that_somebody_took_is_replaced(checkout: Checkout) 
 
 
 @pytest.mark.parametrize(
-    ("marker", "other"), [("kafka/VERSION", "4.2.0"), ("postgres/PG_VERSION", "17")], ids=["kafka", "postgres"]
+    ("marker", "other"), [("kafka/VERSION", "4.3.1"), ("postgres/PG_VERSION", "17")], ids=["kafka", "postgres"]
 )
 def test_data_of_another_version_is_refused_and_left_alone(checkout: Checkout, marker: str, other: str) -> None:
     # Given data that another version wrote
@@ -115,6 +115,11 @@ def test_data_of_another_version_is_refused_and_left_alone(checkout: Checkout, m
     assert error.exit_code is ExitCode.DATA_VERSION
     assert other in str(error) and "farandole down --wipe" in str(error)
     assert (checkout.stack.data / marker).read_text() == other + "\n"
+
+    # And the way out is one
+    checkout.stack.down(wipe=True)
+    checkout.stack.up()
+    assert (checkout.stack.data / marker).read_text() != other + "\n"
 
 
 @pytest.mark.parametrize("fault", ["absent", "broken", "silent", "old"])

@@ -44,7 +44,7 @@ def test_two_commands_at_once_and_a_third_later_give_one_stack(checkout: Checkou
     # And `status --json` tells of each service what a program may want to know
     shown = json.loads(checkout.run("status", "--json").stdout)
     kafka, postgres = shown["services"]["kafka"], shown["services"]["postgres"]
-    assert (kafka["state"], kafka["version"]) == ("running", "4.3.1")
+    assert (kafka["state"], kafka["version"]) == ("running", "4.2.2")
     assert (postgres["state"], postgres["version"].split(".")[0]) == ("running", "18")
     assert {kafka["pid"], postgres["pid"]} == set(checkout.daemons())
     assert kafka["data_bytes"] > 0 and postgres["data_bytes"] > 30 * 2**20
@@ -139,7 +139,7 @@ def test_a_pid_that_another_process_uses_now_is_not_taken_for_the_broker(checkou
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         with checkout.stack.book.edit() as found:
             started = process.start_time(stranger.pid)
-            found.kafka = ServiceState(20_001, "4.3.1", stranger.pid, started)
+            found.kafka = ServiceState(20_001, "4.2.2", stranger.pid, started)
             found.postgres = ServiceState(20_002, "18.6", stranger.pid, started)
 
         # Then both count as crashed, and stopping them stops nobody

@@ -96,6 +96,16 @@ def test_a_worker_that_has_lost_a_partition_marks_clears_and_releases_nothing(
     assert life("later").take(connection, {PLACE: 7})[PLACE].kills == 1, "the mark stood, and so did its owner"
 
 
+def test_a_worker_that_begins_anew_in_its_process_has_not_died(connection: postgres.Connection[Any]) -> None:
+    living: set[str] = set()
+    for number in range(DEATHS + 1):
+        lifelines = Lifelines("echo", f"life {number}", LOOKAHEAD, living)
+        line = lifelines.take(connection, {PLACE: 7})[PLACE]
+        assert (line.owner, line.deaths, line.kills) == (f"life {number}", 0, 0)
+        lifelines.alone(connection, *PLACE, 7)
+    assert life("elsewhere").take(connection, {PLACE: 7})[PLACE].kills == 1
+
+
 def test_taking_again_after_a_lost_answer_counts_nothing_twice(connection: postgres.Connection[Any]) -> None:
     first = life(0)
     first.take(connection, {PLACE: 7})
