@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from farandole.errors import Stopped
 from farandole.outcome import DeadLettered
 from farandole.worker.brake import Brake
-from farandole.worker.holdings import Item
-from farandole.worker.vitals import Signs
+from farandole.worker.flight import Flight
+from farandole.worker.holdings import Holdings, Item
+from farandole.worker.vitals import Signs, Vitals
 
 log = logging.getLogger("farandole.worker")
 
@@ -64,6 +65,18 @@ class Conduct:
         while True:
             log.error("braked agent=%s: %s", self._agent, self.signs.braked)
             await asyncio.sleep(_REMIND)
+
+    def vitals(self, flight: Flight, holdings: Holdings, *, draining: bool) -> Vitals:
+        """The picture of this moment."""
+        self.signs.draining = draining
+        held = list(holdings.held.values())
+        return self.signs.vitals(
+            in_flight=flight.running,
+            queued=flight.queued + sum(len(one.waiting) for one in held),
+            uncommitted=sum(one.uncommitted for one in held),
+            paused=sum(one.paused for one in held),
+            held=len(held),
+        )
 
     def answer(self) -> None:
         """Raise Stopped, with the reason, when the worker ends with its brake on."""
