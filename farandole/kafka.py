@@ -15,6 +15,7 @@ from confluent_kafka import (
     OFFSET_END,
     OFFSET_INVALID,
     Consumer,
+    ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
@@ -219,6 +220,30 @@ def bounds(settings: Settings, places: list[tuple[str, int]]) -> dict[tuple[str,
     return {place: (found[0][place], found[1][place]) for place in known}
 
 
+def members(settings: Settings, group: str) -> dict[str, set[tuple[str, int]]] | None:
+    """What each member of a settled group holds, by its instance name; None while it shares out, or has no members."""
+    client = admin(settings)  # held while its futures run
+    future = client.describe_consumer_groups([group], request_timeout=ANSWER / 2)[group]
+    try:
+        found = future.result(ANSWER)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"members of {group}: no answer")) from None
+    if found.state != ConsumerGroupState.STABLE:
+        return None
+    return {
+        member.group_instance_id or member.member_id: {
+            (place.topic, place.partition) for place in member.assignment.topic_partitions
+        }
+        for member in found.members
+    }
+
+
+def partitions(settings: Settings, topics: Iterable[str]) -> set[tuple[str, int]]:
+    """Every partition of these topics that there is."""
+    known = admin(settings).list_topics(timeout=ANSWER / 2).topics
+    return {(name, number) for name in topics if name in known for number in known[name].partitions}
+
+
 def check_leaders(settings: Settings, topics: Iterable[str]) -> None:
     """Return when the broker answers and each partition of `topics` has a leader. Raises KafkaException when not.
 
@@ -279,6 +304,8 @@ __all__ = [
     "consumer",
     "error_of",
     "is_outage",
+    "members",
+    "partitions",
     "producer",
     "record_of",
     "topic_ids",

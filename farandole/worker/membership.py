@@ -50,6 +50,7 @@ class Membership:
         self._settings = settings
         self.failure: BaseException | None = None
         self.closing = threading.Event()
+        self.rejoin = threading.Event()  #: the Kafka thread is to leave the group and join it again
         self._stale = True
         self._refreshed = threading.Event()
 
