@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from farandole import kafka
+from farandole import asking, kafka
 from farandole.errors import Unreachable
 from farandole.kafka import KafkaException, TopicPartition
 from farandole.settings import Settings
@@ -141,7 +141,7 @@ class Membership:
 
     def _ask(self, consumer: kafka.Consumer, places: list[TopicPartition], outside: bool) -> list[TopicPartition]:
         if outside:
-            return list(kafka.committed(self._settings, self._group, _keys(places)).values())
+            return list(asking.committed(self._settings, self._group, _keys(places)).values())
         return _without_errors(consumer.committed(places, timeout=_UNDECIDED))
 
     def _drop(self, places: list[TopicPartition], word: str) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from farandole import kafka
+from farandole import asking, kafka
 from farandole.kafka import KafkaException
 from farandole.settings import Settings
 from farandole.threads import in_thread
@@ -58,8 +58,8 @@ class Unheld:
     def _look(self) -> tuple[Places, int]:
         """What nobody holds though the group is settled, and our place among its members. Blocking, bounded."""
         try:
-            members = kafka.members(self._settings, self._group)
-            there = kafka.partitions(self._settings, self._topics)
+            members = asking.members(self._settings, self._group)
+            there = asking.partitions(self._settings, self._topics)
         except KafkaException as failure:
             log.info("unheld_unknown group=%s: %s", self._group, kafka.error_of(failure).str())
             return frozenset(), 0

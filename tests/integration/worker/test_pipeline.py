@@ -129,7 +129,13 @@ def test_a_worker_whose_slot_was_taken_begins_anew_under_another(stage: Stage) -
 def test_partitions_that_the_group_has_given_to_nobody_are_shared_out_anew(stage: Stage) -> None:
     ensure_topics(stage)
     names = [stage.log.topic("jobs.heard"), stage.log.topic("echo.wake")]
-    script: list[str | Path] = [sys.executable, Path(__file__).parent / "stranded.py", stage.log.brokers, stage.log.topic("echo"), *names]
+    script: list[str | Path] = [
+        sys.executable,
+        Path(__file__).parent / "stranded.py",
+        stage.log.brokers,
+        stage.log.topic("echo"),
+        *names,
+    ]
     assert subprocess.run(script, capture_output=True, text=True, timeout=60, check=True).stdout == "stranded\n"
     words = [f"w{number}" for number in range(30)]
     with stage.agent() as first, stage.agent() as second:
