@@ -53,8 +53,9 @@ def report(result: Result) -> str:
     found = [f"  {complaint}" for complaint in result.complaints[:SHOWN]]
     if len(result.complaints) > SHOWN:
         found.append(f"  … and {len(result.complaints) - SHOWN} more")
+    again = f"again: python -m tests.chaos --from {result.schedule.seed} --seconds {result.schedule.load.seconds:g}"
     head = f"seed {result.schedule.seed} BROKEN: {done}"
-    return "\n".join([head, result.schedule.told(), "found:", *found, f"logs: {result.folder}"])
+    return "\n".join([head, result.schedule.told(), "found:", *found, f"logs: {result.folder}", again])
 
 
 def summary(results: list[Result]) -> str:

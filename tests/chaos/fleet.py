@@ -19,6 +19,8 @@ FLOW = Path(__file__).parent / "flow"
 _BACKOFF = 1.0
 #: What a member says once it works.
 _READY = ("ready agent=", "projector topics=")
+#: What one says that was to drain while a service was away: what is not settled is read again.
+_LEFT_IN_AN_OUTAGE = "asked to stop during an outage"
 
 
 @dataclass(slots=True)
@@ -121,14 +123,16 @@ class Fleet:
         member.command = None
         output = command.output()
         begun = any(word in output for word in _READY)
+        # A service was away when it started: it says so and ends, and whoever started it tries again.
+        away = code == ExitCode.UNREACHABLE and not begun
         if member.draining:
-            if code != 0 and (begun or code != -signal.SIGTERM):
+            early = code == -signal.SIGTERM and not begun
+            if code != 0 and not (away or early or _LEFT_IN_AN_OUTAGE in output):
                 self._complain(member, f"drained with {code}", output)
             return
         member.again = time.monotonic() + _BACKOFF
-        if code == ExitCode.UNREACHABLE and not begun:
-            return  # a service was away when it started: it says so, and whoever started it tries again
-        self._complain(member, f"ended by itself with {code}", output)
+        if not away:
+            self._complain(member, f"ended by itself with {code}", output)
 
     def _complain(self, member: Member, what: str, output: str) -> None:
         self.complaints.append(f"{member.name} {what} ({member.logs[-1].name}): …{output.strip()[-300:]}")
