@@ -67,8 +67,8 @@ def _job(journey: list[Happened]) -> JobRow:
     moving = [event for event in journey if event.stage is not None or event.outcome in TERMINAL]
     leading = max(moving, key=lambda event: event.key, default=None)
     status = "blocked" if run in blocks else "running"
-    if leading and leading.outcome in TERMINAL:
-        status = str(leading.outcome)
+    if leading and (leading.outcome == "done" or (leading.outcome == "failed" and leading.fields["run"] == run)):
+        status = str(leading.outcome)  # a failure of an earlier run is history
     return JobRow(
         stage=(leading.stage or leading.outcome) if leading else None,
         status=status,

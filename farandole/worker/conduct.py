@@ -7,10 +7,11 @@ import logging
 from collections.abc import Callable, Iterable
 
 from farandole.errors import Stopped
-from farandole.outcome import DeadLettered
+from farandole.outcome import DeadLettered, Emitted
 from farandole.worker.brake import Brake
-from farandole.worker.holdings import Item
-from farandole.worker.vitals import Signs
+from farandole.worker.flight import Flight
+from farandole.worker.holdings import Holdings, Item
+from farandole.worker.vitals import Signs, Vitals
 
 log = logging.getLogger("farandole.worker")
 
@@ -34,16 +35,24 @@ class Conduct:
         return self._braked.is_set()
 
     def ended(self, items: Iterable[Item]) -> None:
-        """The outcome of these is known."""
+        """The outcome of these is known. What is to be emitted may still turn out too large, or not to fit its schema."""
         for item in items:
-            if item.outcome is not None and (reason := self._brake.saw(item.outcome)) and not self.braked:
-                self.signs.braked = reason
-                self._braked.set()
-                self._halt()
+            if not isinstance(item.outcome, Emitted):
+                self._judge(item)
+
+    def _judge(self, item: Item) -> None:
+        if item.judged or item.outcome is None:
+            return
+        item.judged = True
+        if (reason := self._brake.saw(item.outcome)) and not self.braked:
+            self.signs.braked = reason
+            self._braked.set()
+            self._halt()
 
     def settled(self, items: Iterable[Item]) -> None:
         """These were committed: count them, and name what was set aside."""
         for item in items:
+            self._judge(item)
             outcome, record = item.outcome, item.record
             self.signs.settled(outcome)
             if isinstance(outcome, DeadLettered):
@@ -64,6 +73,18 @@ class Conduct:
         while True:
             log.error("braked agent=%s: %s", self._agent, self.signs.braked)
             await asyncio.sleep(_REMIND)
+
+    def vitals(self, flight: Flight, holdings: Holdings, *, draining: bool) -> Vitals:
+        """The picture of this moment."""
+        self.signs.draining = draining
+        held = list(holdings.held.values())
+        return self.signs.vitals(
+            in_flight=flight.running,
+            queued=flight.queued + sum(len(one.waiting) for one in held),
+            uncommitted=sum(one.uncommitted for one in held),
+            paused=sum(one.paused for one in held),
+            held=len(held),
+        )
 
     def answer(self) -> None:
         """Raise Stopped, with the reason, when the worker ends with its brake on."""

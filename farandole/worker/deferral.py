@@ -18,6 +18,9 @@ log = logging.getLogger("farandole.deferral")
 #: Items in one transaction at most.
 _MOST = 1000
 
+#: Seconds. What is due sooner may be due before the sweeper looks by itself.
+_SOON = 1.0
+
 Blocking = Callable[..., "asyncio.Future[Any]"]
 
 
@@ -121,7 +124,8 @@ class Deferral:
                 self._ledger.run, lambda connection: self._waits.suspend(connection, live, owner)
             )
         self.holds.put_off(self._waits.lane(item) for item in items)
-        self._nudge()
+        if (over and self._waits.holds) or any(_soon(item) for item in live):
+            self._nudge()
         not_put_off = {id(item): outcome for item, outcome in refused}
         for item, outcome in refused:
             if outcome is None:
@@ -131,3 +135,7 @@ class Deferral:
             else:
                 item.outcome = outcome
         self._commit([item for item in live if not_put_off.get(id(item), item.outcome) is not None])
+
+
+def _soon(item: Item) -> bool:
+    return isinstance(item.outcome, Suspended) and item.outcome.after < _SOON

@@ -62,6 +62,7 @@ class Item:
     fields: dict[str, Any] | None = None  #: envelope and payload as decoded; None for bytes that are no event
     payload: Event | None = None
     outcome: Outcome | None = None
+    judged: bool = False  #: whether the brake has seen how it ended
 
     @property
     def size(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -44,7 +43,9 @@ class Positions:
         self._outage = outage
         self._topic_ids: dict[str, str] = {}  #: by broker's name, of what is or was assigned
 
-    def checked(self, consumer: kafka.Consumer, found: list[TopicPartition]) -> list[TopicPartition]:
+    def checked(
+        self, consumer: kafka.Consumer, found: list[TopicPartition], again: bool = False
+    ) -> list[TopicPartition]:
         """The partitions of an assignment with the offsets to start at, none negative. Call it in `on_assign`.
 
         `found` has the committed offsets. A partition that this group has never had starts at its beginning, and that
@@ -56,6 +57,10 @@ class Positions:
         known = self._in_database(lambda connection: self._read(connection, found))
         reasons = {_place(part): judge(known.get(_place(part)), part.offset, ids.get(part.topic)) for part in found}
         gaps = {place: reason for place, reason in reasons.items() if reason}
+        if gaps and not again:  # this worker may have stood still meanwhile, and another one have begun
+            group = self._settings.group(self._agent)
+            fresh = self._patiently(lambda: kafka.committed(self._settings, group, [_place(part) for part in found]))
+            return self.checked(consumer, list(fresh.values()), again=True)
         if gaps:
             raise self._stopped(gaps)
         lows = self._patiently(lambda: broker.ends(_place(part) for part in found if part.offset < 0))
@@ -152,14 +157,7 @@ class Positions:
         return self._patiently(call)
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        outage = self._outage()
-        while True:
-            try:
-                return call()
-            except postgres.OUTAGES as failure:
-                if not postgres.is_outage(failure):
-                    raise
-                time.sleep(outage.endure(failure))
+        return self._outage().through(call, lambda failure: postgres.is_outage(failure) or kafka.is_outage(failure))
 
     def _ids_now(self, topics: set[str]) -> dict[str, str]:
         """Nothing where the broker does not say: it is asked again later."""

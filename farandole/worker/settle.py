@@ -16,6 +16,7 @@ from farandole.worker.holdings import Holdings, Item, Place, Plan
 from farandole.worker.intake import Intake
 from farandole.worker.ledger import Ledger, SlotLost
 from farandole.worker.membership import read_note
+from farandole.worker.missing import missing_topic
 from farandole.worker.outputs import Output, Outputs
 
 log = logging.getLogger("farandole.settle")
@@ -47,6 +48,7 @@ class Settlement:
         self._ledger = ledger
         self._transactional_id = f"{group}.{ledger.slot}"
         self._producer: kafka.Producer | None = None
+        self._written: list[Output] = []  #: of the last try
         self._caller = Caller(f"commit-{self._transactional_id}")
 
     def open(self, outage: Outage) -> kafka.Producer:
@@ -75,7 +77,9 @@ class Settlement:
             except KafkaException as failure:
                 if not self._recover(failure, plan, outage):
                     kept = plan.items
-                    if _is_passing(failure):
+                    if missing := missing_topic(self._settings, self._written):
+                        time.sleep(outage.endure(missing))
+                    elif _is_passing(failure):
                         time.sleep(outage.endure(failure))
                     else:
                         refused += 1
@@ -88,7 +92,7 @@ class Settlement:
 
     def _transaction(self, plan: Plan, outage: Outage) -> None:
         """Write first, commit last. A crash before the last line leaves nothing behind that a reader sees."""
-        outputs = [output for item in plan.items for output in self._outputs.of(item)]
+        self._written = outputs = [output for item in plan.items for output in self._outputs.of(item)]
         producer = self._producer or self.open(outage)
         producer.begin_transaction()
         for output in outputs:

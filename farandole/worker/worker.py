@@ -85,7 +85,8 @@ class Worker:
         loop = asyncio.get_running_loop()
         notify = partial(loop.call_soon_threadsafe, self.look)
         self.intake = Intake(settings, topics, group, identity, self.holdings, self.positions, notify)
-        lifelines = Lifelines(self.agent.name, self.ledger.owner, self.ready)
+        ahead = settings.batch if self.agent.inline else self.agent.concurrency
+        lifelines = Lifelines(self.agent.name, self.ledger.owner, ahead, self.isolation.living)
         self.caution = Caution(lifelines, self.isolation, settings.bare, partial(self.blocking, self.ledger.run))
         stack.push_async_callback(asyncio.to_thread, self.intake.close)
         outputs = Outputs(settings, self.wiring)
@@ -138,15 +139,7 @@ class Worker:
 
     def vitals(self) -> Vitals:
         """How it is now."""
-        self.conduct.signs.draining = self.stop.is_set()
-        held = list(self.holdings.held.values())
-        return self.conduct.signs.vitals(
-            in_flight=self.flight.running,
-            queued=self.flight.queued + sum(len(one.waiting) for one in held),
-            uncommitted=sum(one.uncommitted for one in held),
-            paused=sum(one.paused for one in held),
-            held=len(held),
-        )
+        return self.conduct.vitals(self.flight, self.holdings, draining=self.stop.is_set())
 
     async def _work(self) -> None:
         """Prepare the next records while the last ones are handled."""

@@ -1,7 +1,8 @@
 -- job_state: where each job is, and what each stage said last (`data`, gathered only when it is selected).
 CREATE OR REPLACE VIEW job_state AS
 SELECT job.trace_id, job.tenant, job.stage,
-       CASE WHEN job.outcome IS NOT NULL THEN job.outcome
+       CASE WHEN job.outcome = 'done' OR (job.outcome = 'failed' AND job.lead_rank >> 32 = job.run) THEN job.outcome
+            -- a failure of an earlier run is history: something has begun anew since
             WHEN job.blocked_run >= job.run THEN 'blocked'
             WHEN EXISTS (SELECT FROM wait WHERE wait.trace_id = job.trace_id AND wait.woken_at IS NULL) THEN 'waiting'
             ELSE 'running' END AS status,

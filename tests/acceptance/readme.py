@@ -1,4 +1,4 @@
-"""Somebody who types README.md in, at a terminal of a copy of the project.
+"""Somebody who types README.md in, and docs/operations.md after it, at a terminal of a copy of the project.
 
 How a block is read:
 
@@ -20,7 +20,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,9 @@ from tests.eventually import eventually
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
+#: Read in this order: the second one goes on where the first one ends.
+DOCUMENTS = ("README.md", "docs/operations.md")
+
 #: Commands that run until they are told to stop.
 LASTING = ("farandole run", "farandole projector", "farandole dev")
 #: Seconds for a command that ends by itself, and for what a lasting one says first.
@@ -43,11 +46,16 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block of the README."""
+    """A fenced block of a document; `at` is its place there, for people."""
 
     language: str
     text: str
+    document: str
     line: int
+
+    @property
+    def at(self) -> str:
+        return f"{self.document}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +64,23 @@ class Typed:
 
     command: str
     output: str
+    document: str
     line: int
+
+    @property
+    def at(self) -> str:
+        return f"{self.document}:{self.line}"
 
 
 def blocks() -> list[Block]:
-    tokens = MarkdownIt().parse(README)
+    """All of them, in the order in which they are read."""
+    return [block for name in DOCUMENTS for block in _blocks_of(name)]
+
+
+def _blocks_of(name: str) -> list[Block]:
+    tokens = MarkdownIt().parse((ROOT / name).read_text(encoding="utf-8"))
     fences = [token for token in tokens if token.type == "fence"]
-    return [Block(token.info, token.content, (token.map or [0])[0] + 1) for token in fences]
+    return [Block(token.info, token.content, name, (token.map or [0])[0] + 1) for token in fences]
 
 
 def typed(block: Block) -> list[Typed]:
@@ -70,10 +88,10 @@ def typed(block: Block) -> list[Typed]:
     found: list[Typed] = []
     for number, line in enumerate(block.text.splitlines(), block.line + 1):
         if line.startswith("$ "):
-            found.append(Typed(line[2:], "", number))
+            found.append(Typed(line[2:], "", block.document, number))
         else:
             last = found[-1]
-            found[-1] = Typed(last.command, f"{last.output}{line}\n", last.line)
+            found[-1] = replace(last, output=f"{last.output}{line}\n")
     return found
 
 
@@ -121,7 +139,7 @@ class Reader:
     def writes(self, block: Block) -> None:
         """The first line names the file. A bare client's topics are those of the namespace."""
         name = re.match(r"# (\S+\.py)\n", block.text)
-        assert name, f"README.md:{block.line}: the first line of a python block is `# FILE.py`"
+        assert name, f"{block.at}: the first line of a python block is `# FILE.py`"
         text = block.text
         if "confluent_kafka" in text:
             text = re.sub(r'produce\("', f'produce("{self.settings.namespace}.', text)
@@ -153,7 +171,7 @@ class Reader:
             timeout=PATIENCE,
             check=False,
         )
-        where = f"README.md:{step.line} $ {step.command}"
+        where = f"{step.at} $ {step.command}"
         assert ended.returncode == 0, f"{where}\nended with {ended.returncode}:\n{ended.stdout}"
         output = self.shown(ended.stdout) + "\n"
         fits = re.fullmatch(pattern(step.output), output) is not None
@@ -161,7 +179,7 @@ class Reader:
 
     def starts(self, command: str, step: Typed) -> None:
         """A command that goes on; the reader looks on until it has said what is shown."""
-        log = self.home / f"line-{step.line}.log"
+        log = self.home / f"{Path(step.document).stem}-line-{step.line}.log"
         leash = "" if command == "farandole dev" else " --leash"  # ends with this process, however that ends
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -177,10 +195,10 @@ class Reader:
 
         def said() -> bool:
             output = self.shown(log.read_text(encoding="utf-8", errors="replace")) + "\n"
-            assert process.poll() is None, f"README.md:{step.line} ended with {process.returncode}:\n{output}"
+            assert process.poll() is None, f"{step.at} ended with {process.returncode}:\n{output}"
             return re.match(pattern(step.output), output) is not None
 
-        eventually(said, f"README.md:{step.line} $ {step.command}\nshows:\n{step.output}; see {log}", PATIENCE)
+        eventually(said, f"{step.at} $ {step.command}\nshows:\n{step.output}; see {log}", PATIENCE)
 
     def asks(self, query: Block, answer: Block) -> None:
         """A query, again until the projector has folded what it is about."""
@@ -198,7 +216,7 @@ class Reader:
         try:
             eventually(look, "the answer that is shown", 60.0)
         except AssertionError as late:
-            raise AssertionError(f"README.md:{query.line} shows:\n{shown}\nbut the answer is:\n{seen}") from late
+            raise AssertionError(f"{query.at} shows:\n{shown}\nbut the answer is:\n{seen}") from late
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -1,4 +1,4 @@
-"""README.md, typed in: every block is run in its order, on a running system, and what it shows is what comes out."""
+"""README.md and docs/operations.md, typed in: every block is run in its order, and shows what comes out."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def reader(farandole_stack: Endpoints, tmp_path_factory: pytest.TempPathFactory)
         yield Reader(home, settings, stack)
 
 
-@pytest.mark.timeout(600)
-def test_the_readme_does_what_it_says(reader: Reader) -> None:
+@pytest.mark.timeout(900)
+def test_the_documents_do_what_they_say(reader: Reader) -> None:
     rest = blocks()
     while rest:
         block = rest.pop(0)
         if block.language == "sql":
-            assert rest[0].language == "text", f"README.md:{block.line}: the answer of a query stands below it"
+            assert rest[0].language == "text", f"{block.at}: the answer of a query stands below it"
             reader.asks(block, rest.pop(0))
         else:
             reader.does(block)

@@ -49,17 +49,17 @@ class Flow:
     def projector(self) -> Any:
         return self.process("projector", said="projector topics=")
 
-    def grump(self) -> Any:
-        return self.process("run", HERE / "grump.py", said="ready agent=")
+    def grump(self, agent: str = "grump") -> Any:
+        return self.process("run", HERE / f"{agent}.py", said="ready agent=")
 
-    def letters(self, records: Iterable[tuple[bytes | None, bytes | None]], **more: Any) -> int:
+    def letters(self, records: Iterable[tuple[bytes | None, bytes | None]], agent: str = "grump", **more: Any) -> int:
         """Have these records dead-lettered, and folded; how many letters there are in all. The agent has stopped then:
         it leaves alone what is given back to it."""
         given = list(records)
-        with self.grump():
-            goal = len(self.log.read("grump.dead")) + len(given)
+        with self.grump(agent):
+            goal = len(self.log.read(f"{agent}.dead")) + len(given)
             self.log.write("jobs.heard", given, **more)
-            eventually(lambda: len(self.log.read("grump.dead")) == goal, "everything dead-lettered")
+            eventually(lambda: len(self.log.read(f"{agent}.dead")) == goal, "everything dead-lettered")
         self.folded()
         return goal
 

@@ -14,7 +14,7 @@ from farandole.kafka import Record
 from farandole.wake import Wake, unwrap
 from tests.commands import ROOT, environment
 from tests.eventually import eventually
-from tests.integration.dead.conftest import Flow, encoded
+from tests.integration.dead.conftest import Flow, contents, encoded
 
 #: What a test's records are, as a rule.
 WORDS = [f"word {number}" for number in range(25)]
@@ -117,6 +117,15 @@ def test_a_discarded_letter_ends_its_job_and_is_not_given_back(flow: Flow) -> No
     assert became == {
         ids.trace_id_of_key("jobs", k): a for k, a in (("a", "redriven"), ("b", "discarded"), ("c", "redriven"))
     }
+
+
+def test_a_job_that_its_letter_has_ended_runs_again_from_the_redrive_on(flow: Flow) -> None:
+    flow.letters(records(["a"]), agent="grim")
+    assert flow.status("a") == ("failed", 0)
+    assert "1 redriven" in flow.dead("redrive", "--agent", "grim", "--yes")
+    flow.folded()
+    assert flow.status("a") == ("running", 1)
+    assert contents(flow.log.read("grim.wake")) == flow.heard()
 
 
 def test_a_letter_that_holds_a_part_is_given_back_whole_from_its_origin(flow: Flow) -> None:
