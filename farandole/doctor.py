@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from farandole import flow, graph, health, kafka, migrate, postgres, projections, reading, schema_log, schemas, topics
+from farandole import (
+    asking,
+    flow,
+    graph,
+    health,
+    kafka,
+    migrate,
+    postgres,
+    projections,
+    reading,
+    schema_log,
+    schemas,
+    topics,
+)
 from farandole.brokers import suspects
 from farandole.errors import FarandoleError
 from farandole.examination import Examination, Finding, Skip, need
@@ -95,7 +108,7 @@ def check_broker(state: Examination) -> Iterator[Finding]:
     known = kafka.check_broker(settings)
     state.broker = True
     yield Finding("broker", "ok", f"{settings.brokers}, {len(known)} topics")
-    created = kafka.broker_setting(settings, "auto.create.topics.enable")
+    created = asking.broker_setting(settings, "auto.create.topics.enable")
     if created == "true":
         advice = "set auto.create.topics.enable=false on the broker: a typo in a topic's name makes a topic in silence"
         yield Finding("broker", "warning", "it creates topics by itself", advice)

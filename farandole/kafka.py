@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +13,7 @@ from confluent_kafka import (
     OFFSET_END,
     OFFSET_INVALID,
     Consumer,
+    ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
@@ -178,78 +177,6 @@ def check_broker(settings: Settings) -> dict[str, int]:
     return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
 
 
-def committed(
-    settings: Settings, group: str, places: list[tuple[str, int]], *, stable: bool = True
-) -> dict[tuple[str, int], TopicPartition]:
-    """A group's offsets and their metadata, asked from outside; the offset is -1001 where there is none.
-
-    `stable`: not before a pending transaction is decided (_TIMED_OUT meanwhile); else those decided last. A client is made
-    for each question: one that was alive while the broker was away may never find it again. A consumer, not an admin
-    client, whose answer that comes late can end the process (a failed assertion in librdkafka 2.16).
-    """
-    client = Consumer(
-        {
-            "bootstrap.servers": settings.brokers,
-            "group.id": group,
-            "isolation.level": "read_committed" if stable else "read_uncommitted",
-            "enable.auto.commit": False,
-        },
-        logger=log,
-    )
-    try:
-        found = client.committed([TopicPartition(*place) for place in places], timeout=ANSWER / 4)
-    finally:
-        threading.Thread(target=client.close, name="close-asker", daemon=True).start()  # it may hang
-    for place in found:
-        if place.error:
-            raise KafkaException(place.error)
-    return {(place.topic, place.partition): place for place in found}
-
-
-def bounds(settings: Settings, places: list[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
-    """The first offset that is there and the one past the last; partitions that do not exist are left out."""
-    client = admin(settings)
-    there = client.list_topics(timeout=ANSWER).topics
-    known = [place for place in places if place[0] in there and place[1] in there[place[0]].partitions]
-    found: list[dict[tuple[str, int], int]] = []
-    for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
-        asked = {TopicPartition(*place): spec for place in known}
-        futures = client.list_offsets(asked, request_timeout=ANSWER) if asked else {}
-        found.append({(at.topic, at.partition): future.result().offset for at, future in futures.items()})
-    return {place: (found[0][place], found[1][place]) for place in known}
-
-
-def check_leaders(settings: Settings, topics: Iterable[str]) -> None:
-    """Return when the broker answers and each partition of `topics` has a leader. Raises KafkaException when not.
-
-    A producer that learns of a partition without a leader may never learn of the next one (librdkafka 5430).
-    """
-    known = admin(settings).list_topics(timeout=1.0).topics
-    for name in topics:
-        for number, partition in (known[name].partitions if name in known else {}).items():
-            if partition.leader < 0:
-                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"{name} [{number}] has no leader"))
-
-
-def broker_setting(settings: Settings, name: str) -> str | None:
-    """What one broker of the cluster says of one of its settings; None when it does not tell."""
-    client = admin(settings)
-    node = next(iter(client.list_topics(timeout=ANSWER).brokers))
-    for future in client.describe_configs(
-        [ConfigResource(ConfigResource.Type.BROKER, str(node))], request_timeout=ANSWER
-    ).values():
-        entry = future.result().get(name)
-        return str(entry.value) if entry else None
-    return None
-
-
-def topic_ids(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
-    """The broker's id of each topic: a deleted and recreated topic has another, which offsets alone do not show."""
-    client = admin(settings)  # a name of its own: its futures fail once it is collected
-    futures = client.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER)
-    return {name: str(future.result().topic_id) for name, future in futures.items()}
-
-
 __all__ = [
     "ANSWER",
     "MAX_DEAD_LETTER_BYTES",
@@ -259,6 +186,7 @@ __all__ = [
     "AdminClient",
     "ConfigResource",
     "Consumer",
+    "ConsumerGroupState",
     "ConsumerGroupTopicPartitions",
     "Headers",
     "IsolationLevel",
@@ -272,15 +200,12 @@ __all__ = [
     "TopicCollection",
     "TopicPartition",
     "admin",
-    "bounds",
-    "broker_setting",
     "check_broker",
-    "check_leaders",
     "consumer",
     "error_of",
     "is_outage",
+    "log",
     "producer",
     "record_of",
-    "topic_ids",
     "unreachable",
 ]

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable
 
-from farandole import kafka
+from farandole import asking, kafka
 from farandole.errors import Unreachable
 from farandole.kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 from farandole.postgres import psycopg
@@ -160,7 +160,7 @@ class Partitions:
         """The ids by bare name; nothing where the broker does not say, which is checked again later."""
         asked = sorted(topics)
         try:
-            found = kafka.topic_ids(self._settings, [self._settings.topic(topic) for topic in asked])
+            found = asking.topic_ids(self._settings, [self._settings.topic(topic) for topic in asked])
         except (KafkaException, Unreachable) as failure:
             if len(asked) > 1 and not kafka.is_outage(failure):  # one that was deleted must not hide the others
                 return {topic: one for topic in asked for one in self._ask_topic_ids([topic]).values()}

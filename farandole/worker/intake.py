@@ -71,10 +71,13 @@ class Intake:
     def _run(self) -> None:
         member = self.membership
         try:
-            self._consumer.subscribe(
-                self._topics, on_assign=member.on_assign, on_revoke=member.on_revoke, on_lost=member.on_lost
-            )
+            self._join()
             while not member.closing.is_set():
+                if member.rejoin.is_set():
+                    member.rejoin.clear()
+                    self._consumer.unsubscribe()  # to subscribe to the same again does nothing
+                    self._consumer.poll(_POLL)
+                    self._join()
                 came = self._poll()
                 if member.look_at_group(self._consumer) or came:
                     self._notify()
@@ -84,6 +87,12 @@ class Intake:
         finally:
             self._notify()
             self._consumer.close()
+
+    def _join(self) -> None:
+        member = self.membership
+        self._consumer.subscribe(
+            self._topics, on_assign=member.on_assign, on_revoke=member.on_revoke, on_lost=member.on_lost
+        )
 
     def _poll(self) -> bool:
         first = self._consumer.poll(_POLL)

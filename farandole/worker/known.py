@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from farandole import kafka, postgres
+from farandole import asking, kafka, postgres
 from farandole.errors import Stopped, Unreachable
 from farandole.gaps import Known, judge
 from farandole.kafka import KafkaException, TopicPartition
@@ -59,7 +59,7 @@ class Positions:
         gaps = {place: reason for place, reason in reasons.items() if reason}
         if gaps and not again:  # this worker may have stood still meanwhile, and another one have begun
             group = self._settings.group(self._agent)
-            fresh = self._patiently(lambda: kafka.committed(self._settings, group, [_place(part) for part in found]))
+            fresh = self._patiently(lambda: asking.committed(self._settings, group, [_place(part) for part in found]))
             return self.checked(consumer, list(fresh.values()), again=True)
         if gaps:
             raise self._stopped(gaps)

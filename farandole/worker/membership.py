@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from farandole import kafka
+from farandole import asking, kafka
 from farandole.errors import Unreachable
 from farandole.kafka import KafkaException, TopicPartition
 from farandole.settings import Settings
@@ -50,6 +50,7 @@ class Membership:
         self._settings = settings
         self.failure: BaseException | None = None
         self.closing = threading.Event()
+        self.rejoin = threading.Event()  #: the Kafka thread is to leave the group and join it again
         self._stale = True
         self._refreshed = threading.Event()
 
@@ -140,7 +141,7 @@ class Membership:
 
     def _ask(self, consumer: kafka.Consumer, places: list[TopicPartition], outside: bool) -> list[TopicPartition]:
         if outside:
-            return list(kafka.committed(self._settings, self._group, _keys(places)).values())
+            return list(asking.committed(self._settings, self._group, _keys(places)).values())
         return _without_errors(consumer.committed(places, timeout=_UNDECIDED))
 
     def _drop(self, places: list[TopicPartition], word: str) -> None:

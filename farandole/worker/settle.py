@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from farandole import kafka
+from farandole import asking, kafka
 from farandole.errors import Stopped
 from farandole.kafka import KafkaError, KafkaException, TopicPartition
 from farandole.outage import Outage
@@ -58,7 +58,7 @@ class Settlement:
 
     def _take_over(self) -> kafka.Producer:
         # A new one for each try: a producer that was made while the broker was away may never find it again.
-        self._bounded(lambda: kafka.check_leaders(self._settings, self._outputs.topics))
+        self._bounded(lambda: asking.check_leaders(self._settings, self._outputs.topics))
         producer = kafka.producer(self._settings, self._transactional_id)
         self._bounded(lambda: producer.init_transactions(_CALL))
         return producer
@@ -140,7 +140,7 @@ class Settlement:
         self._ledger.confirm()  # or two workers would take the id from each other for ever
         self.open(outage)
         keys = [_key(place) for place in plan.places]
-        found = outage.through(lambda: kafka.committed(self._settings, self._group, keys), _is_passing)
+        found = outage.through(lambda: asking.committed(self._settings, self._group, keys), _is_passing)
         self._membership.refresh()
         notes = [read_note(place) for place in found.values()]
         made = any(note and note.token == plan.token for note in notes)

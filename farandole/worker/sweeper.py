@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from farandole import kafka, postgres
+from farandole import asking, kafka, postgres
 from farandole.agent import Agent
 from farandole.envelope import Coordinates
 from farandole.errors import Unreachable
@@ -152,8 +152,8 @@ class Sweeper:
         topic = self._settings.topic(self._agent.wake_topic)
         places = sorted({(topic, left.at[0]) for left in found})
         group = self._settings.group(self._agent.name)
-        there = kafka.bounds(self._settings, places)
-        reached = kafka.committed(self._settings, group, list(there), stable=False) if there else {}
+        there = asking.bounds(self._settings, places)
+        reached = asking.committed(self._settings, group, list(there), stable=False) if there else {}
         fates: dict[str, list[Numbered]] = {"handled": [], "gone": [], "ahead": []}
         for left in found:
             place = (topic, left.at[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from farandole import kafka
+from farandole import asking, kafka
 from farandole.kafka import KafkaException
 from farandole.settings import Settings
 from farandole.threads import Caller
@@ -23,7 +23,7 @@ def settle(settings: Settings, group: str, places: list[tuple[str, int]], own: s
     when the broker could not be asked, or nobody is named; the broker's own timeout then ends the transaction.
     """
     try:
-        found = kafka.committed(settings, group, places, stable=False).values()
+        found = asking.committed(settings, group, places, stable=False).values()
     except KafkaException as failure:
         log.info("the owners of a transaction are unknown: %s", kafka.error_of(failure).str())
         return False

@@ -31,6 +31,7 @@ from farandole.worker.lifelines import Lifelines
 from farandole.worker.outputs import Outputs
 from farandole.worker.settle import Settlement
 from farandole.worker.sweeper import Sweeper
+from farandole.worker.unheld import Unheld
 from farandole.worker.vitals import Vitals
 from farandole.worker.waits import Waits, put_behind
 
@@ -85,6 +86,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         notify = partial(loop.call_soon_threadsafe, self.look)
         self.intake = Intake(settings, topics, group, identity, self.holdings, self.positions, notify)
+        self.unheld = Unheld(settings, group, topics, identity, self.intake.membership.rejoin.set)
         ahead = settings.batch if self.agent.inline else self.agent.concurrency
         lifelines = Lifelines(self.agent.name, self.ledger.owner, ahead, self.isolation.living)
         self.caution = Caution(lifelines, self.isolation, settings.bare, partial(self.blocking, self.ledger.run))
@@ -122,6 +124,7 @@ class Worker:
             self.deferral.run(),
             self.sweeper.run(self.stop),
             self.positions.watch(),
+            self.unheld.watch(),
             self.conduct.remind(),
         ]
 

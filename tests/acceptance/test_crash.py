@@ -59,8 +59,7 @@ def test_ten_kills_while_a_thousand_jobs_flow_lose_nothing_and_double_nothing(
         assert system.rows("SELECT count(*) FROM conflict") == [(0,)]
 
 
-#: Restarts of the broker are not survived every time yet (README, "not yet"); TEST_BROKER_OUTAGES=1 runs them too.
-SERVICES = ["postgres", "kafka"] if os.environ.get("TEST_BROKER_OUTAGES") else ["postgres"]
+SERVICES = ["postgres", "kafka"]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from farandole import kafka, postgres
+from farandole import asking, kafka, postgres
 from farandole.errors import ExitCode, Unreachable
 from farandole.postgres import Connection
 from farandole.projector import loop, outages
@@ -36,7 +36,7 @@ def database(farandole_settings: Settings) -> Iterator[Connection[Any]]:
 def test_a_topic_whose_id_nobody_told_is_known_later_and_one_that_is_gone_hides_no_other(
     farandole_settings: Settings, database: Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, asked = kafka.topic_ids, 0
+    ask, asked = asking.topic_ids, 0
 
     def refuse(settings: Settings, names: list[str]) -> dict[str, str]:
         nonlocal asked

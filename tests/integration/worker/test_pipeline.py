@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
@@ -120,4 +123,23 @@ def test_a_worker_whose_slot_was_taken_begins_anew_under_another(stage: Stage) -
             eventually(stage.caught_up, "both work", 60)
             assert second.process.poll() is None
             assert "begins anew" not in second.output()
+    assert sorted(stage.said()) == sorted(words)
+
+
+def test_partitions_that_the_group_has_given_to_nobody_are_shared_out_anew(stage: Stage) -> None:
+    ensure_topics(stage)
+    names = [stage.log.topic("jobs.heard"), stage.log.topic("echo.wake")]
+    script: list[str | Path] = [
+        sys.executable,
+        Path(__file__).parent / "stranded.py",
+        stage.log.brokers,
+        stage.log.topic("echo"),
+        *names,
+    ]
+    assert subprocess.run(script, capture_output=True, text=True, timeout=60, check=True).stdout == "stranded\n"
+    words = [f"w{number}" for number in range(30)]
+    with stage.agent() as first, stage.agent() as second:
+        stage.submit((word, "") for word in words)
+        eventually(lambda: "unheld" in first.output() + second.output(), "the partitions are missed", 60)
+        eventually(stage.caught_up, "everything is handled", 60)
     assert sorted(stage.said()) == sorted(words)
