@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from farandole.outcome import Outcome, Suspended
+from farandole.worker.ahead import Ahead
 from farandole.worker.holdings import Item
 from farandole.worker.holds import Holds
 from farandole.worker.ledger import Ledger
@@ -45,6 +46,7 @@ class Deferral:
         nudge: Callable[[], object],
     ) -> None:
         self.holds = Holds()
+        self._ahead = Ahead(waits.lane)
         self._waits = waits
         self._ledger = ledger
         self._blocking = blocking
@@ -55,18 +57,27 @@ class Deferral:
         self._came = asyncio.Event()
 
     def put_off(self, items: Sequence[Item]) -> None:
-        """These ended as `Suspended`. They are committed once that is durable; with order="hold" their keys are held."""
+        """These ended as `Suspended`. They are committed once that is durable; with order="hold" their keys are held, and what
+        of their keys is finished is committed first."""
         for item in items:
             self.holds.hold(self._waits.lane(item))
-        self._suspended += items
-        if items:
-            self._came.set()
+        self._take(self._ahead.put_off(items))
 
-    def settled(self, items: Iterable[Item]) -> None:
+    def finished(self, items: Iterable[Item]) -> None:
+        """These are about to be committed."""
+        self._ahead.finished(items)
+
+    def settled(self, items: Sequence[Item]) -> None:
         """These were committed: the waits of those that came by a wake are over."""
         over = ended(items)
         self._over += over
         if over:
+            self._came.set()
+        self._take(self._ahead.settled(items))
+
+    def _take(self, items: list[Item]) -> None:
+        self._suspended += items
+        if items:
             self._came.set()
 
     def hold_back(self, items: Iterable[Item]) -> None:

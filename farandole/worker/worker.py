@@ -217,8 +217,8 @@ class Worker:
         """Commit what has ended; what is put off, only once that is durable."""
         self.conduct.ended(items)
         self.deferral.put_off([item for item in items if isinstance(item.outcome, Suspended)])
-        ended = [item for item in items if not isinstance(item.outcome, Suspended)]
-        if ended:
+        if ended := [item for item in items if not isinstance(item.outcome, Suspended)]:
+            self.deferral.finished(ended)
             self._commit(ended)
 
     def _commit(self, items: list[Item]) -> None:

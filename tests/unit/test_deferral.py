@@ -120,3 +120,16 @@ async def flying(flight: Flight, done: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while flight.running or not done():  # noqa: ASYNC110  a test looks in from outside
             await asyncio.sleep(0)
+
+
+async def test_an_event_is_put_off_only_after_what_is_finished_of_its_key_is_committed() -> None:
+    bench, first, second, other = Bench(order="hold"), item(1), item(2), item(3, b"other")
+    first.outcome = Emitted()
+    bench.deferral.finished([first])
+    second.outcome = other.outcome = Suspended(60.0)
+    bench.deferral.put_off([second, other])
+    await bench.flush([])
+    assert bench.committed == [other]
+    bench.deferral.settled([first])
+    await bench.flush([])
+    assert bench.committed == [other, second]
