@@ -50,7 +50,7 @@ class Caller:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls: SimpleQueue[Callable[[], None]] | None = None
+        self._calls: SimpleQueue[Callable[[], None] | None] | None = None
 
     def within(self, seconds: float, call: Callable[[], object]) -> None:
         """Run `call` and raise what it raises; TimeoutError when it has not ended in time."""
@@ -76,7 +76,13 @@ class Caller:
         if failure is not None:
             raise failure
 
+    def close(self) -> None:
+        """No more calls: its thread ends."""
+        if self._calls is not None:
+            self._calls.put(None)
+            self._calls = None
 
-def _serve(calls: SimpleQueue[Callable[[], None]]) -> None:
-    while True:
-        calls.get()()
+
+def _serve(calls: SimpleQueue[Callable[[], None] | None]) -> None:
+    while call := calls.get():
+        call()
