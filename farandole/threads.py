@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+#: Seconds for a task to notice that it was cancelled.
+_LEFT_BEHIND = 1.0
 
 
 def in_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
@@ -40,6 +43,20 @@ def in_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return future
+
+
+def run_to_its_end(main: Coroutine[Any, Any, T]) -> T:
+    """Like asyncio.run; but tasks and threads that handlers have left behind do not hold it up for long."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=_LEFT_BEHIND))
 
 
 class Caller:

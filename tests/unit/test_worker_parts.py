@@ -19,7 +19,7 @@ from farandole.handling import Handling
 from farandole.kafka import MAX_DEAD_LETTER_BYTES, Record
 from farandole.outcome import DeadLettered, Emitted, Failed
 from farandole.settings import Settings, load_settings
-from farandole.wake import Wake
+from farandole.wake import Wake, unwrap
 from farandole.worker.flight import Flight
 from farandole.worker.holdings import MOST_IN_HAND, Held, Holdings, Item
 from farandole.worker.intake import Intake
@@ -519,3 +519,14 @@ def test_a_dead_letter_larger_than_its_topic_takes_is_cut_and_says_so() -> None:
     headers = dict(dead.headers)
     assert headers[DEAD + "cut_from_bytes"] == str(MAX_DEAD_LETTER_BYTES + 5).encode()
     assert headers[DEAD + "offset"] == b"7"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("run", "1000000000000"), ("seq", "-3"), ("partition", "10000000000"), ("offset", "9" * 25), ("topic", "a\0b")],
+)
+def test_a_record_with_numbers_that_no_wake_has_is_no_wake(name: str, value: str) -> None:
+    whole = Wake(Coordinates("jobs.asked", 3, 77, 123), seq=2, run=1, attempts=4, error="was away").headers()
+    bent = [(key, value.encode() if key == f"farandole.wake.{name}" else old) for key, old in whole]
+    record = Record("answer.wake", 0, 5, 999, b"k", b"v", bent)
+    assert unwrap(record, str) == (record, None)
