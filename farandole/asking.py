@@ -54,8 +54,8 @@ def committed(
 
 
 def unheld(settings: Settings, group: str, topics: Iterable[str]) -> tuple[set[tuple[str, int]], list[str]]:
-    """The partitions of these topics that no member of the group holds, and the members' ids (each an instance name, and
-    more); nothing while the group shares out.
+    """The partitions of these topics that no member of the group holds (none while it shares out), and its members' ids,
+    each an instance name and more.
 
     By an older request than describing the group: an admin client whose answer comes late, as while a broker restarts, can
     end the process.
@@ -63,11 +63,13 @@ def unheld(settings: Settings, group: str, topics: Iterable[str]) -> tuple[set[t
     client = admin(settings)
     known = client.list_topics(timeout=ANSWER / 4).topics
     found = client.list_groups(group, timeout=ANSWER / 4)
-    if not found or found[0].error or found[0].state != "Stable" or not found[0].members:
-        return set(), []
+    if not found or found[0].error:
+        raise KafkaException(KafkaError(KafkaError._NOENT, f"the broker does not tell of {group}"))
+    members = {member.id or "": _assigned(member.assignment or b"") for member in found[0].members}
+    if found[0].state != "Stable" or not members:
+        return set(), list(members)
     there = {(name, number) for name in topics if name in known for number in known[name].partitions}
-    held = [_assigned(member.assignment or b"") for member in found[0].members]
-    return there.difference(*held), [member.id or "" for member in found[0].members]
+    return there.difference(*members.values()), list(members)
 
 
 def _assigned(data: bytes) -> set[tuple[str, int]]:

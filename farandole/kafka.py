@@ -97,8 +97,21 @@ def record_of(message: Message[Any, Any]) -> Record:
         message.timestamp()[1],
         message.key(),
         message.value(),
-        message.headers() or [],  # type: ignore[arg-type]
+        _headers(message),
     )
+
+
+#: In place of headers that Python cannot hold: names are bytes on the wire, and need not be text.
+UNREADABLE_HEADERS = "farandole.headers_unreadable"
+
+
+def _headers(message: Message[Any, Any]) -> Headers:
+    try:
+        return message.headers() or []  # type: ignore[return-value]
+    except (UnicodeDecodeError, SystemError):  # the client's own words differ
+        place = f"{message.topic()} [{message.partition()}] {message.offset()}"
+        log.warning("headers of %s have names that are no text; they are left out", place)
+        return [(UNREADABLE_HEADERS, b"")]
 
 
 def consumer(settings: Settings, group: str, **extra: Any) -> Consumer:

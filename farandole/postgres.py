@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -99,6 +102,24 @@ def is_away(failure: BaseException) -> bool:
     return failure.sqlstate is None or failure.sqlstate[:2] == "08" or failure.sqlstate[:3] == "57P"
 
 
+@contextmanager
+def bounded(connection: Connection[Any], seconds: float) -> Iterator[None]:
+    """Cut the connection off when the block takes longer. A server that stands still (stopped, a stalled disk) answers
+    nothing, breaks nothing, and its own timeouts stand still with it; the block then ends with an outage."""
+    timer = threading.Timer(seconds, _cut_off, (connection,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _cut_off(connection: Connection[Any]) -> None:
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as other:
+        other.shutdown(socket.SHUT_RDWR)
+
+
 def lock_number(*parts: str) -> int:
     """The advisory lock of a name; 63 bits, so that two names rarely meet (and only wait for each other if they do)."""
     text = "\0".join(parts).encode()
@@ -134,6 +155,7 @@ __all__ = [
     "Connection",
     "Jsonb",
     "advisory_lock",
+    "bounded",
     "connect",
     "connect_async",
     "dict_row",

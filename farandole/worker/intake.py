@@ -24,6 +24,9 @@ _POLL = 0.1
 #: Seconds. Room usually comes back within this; pausing throws away what the client has fetched.
 _PATIENCE = 0.2
 
+#: Seconds. Leaving a group takes one answer of the broker.
+_CLOSE = 10.0
+
 #: Bytes of records that wait for the worker, whatever their number; shared out among the partitions.
 _MAX_WAITING_BYTES = 32 * 1024 * 1024
 
@@ -63,10 +66,12 @@ class Intake:
         """Leave the group; what was not committed is read again by whoever comes next."""
         self.membership.closing.set()
         self._room.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        else:
+        if not self._thread.is_alive():
             self._consumer.close()
+            return
+        self._thread.join(_CLOSE)
+        if self._thread.is_alive():  # a client that has lost its coordinator for good (librdkafka 5456, 5511)
+            log.warning("the consumer does not close; it is left behind")
 
     def _run(self) -> None:
         member = self.membership

@@ -25,6 +25,9 @@ T = TypeVar("T")
 #: Seconds between two looks at whether the topics are still the same ones; recreating one is rare.
 EVERY = 15.0
 
+#: Seconds for one question to the database, whatever the server does.
+_WORK = 12.0
+
 _SQL = {
     name: (Path(__file__).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
     for name in ("known", "know", "know_gap")
@@ -151,7 +154,10 @@ class Positions:
         """On a connection of its own: assignments are rare, and the worker's connection belongs to another thread."""
 
         def call() -> T:
-            with postgres.connect(self._settings, application=f"farandole {self._agent} offsets") as connection:
+            with (
+                postgres.connect(self._settings, application=f"farandole {self._agent} offsets") as connection,
+                postgres.bounded(connection, _WORK),
+            ):
                 return work(connection)
 
         return self._patiently(call)

@@ -25,7 +25,10 @@ T = TypeVar("T")
 MAX_SLOTS = 256
 
 #: A database that hangs must not hang the worker: the statement is given up, which counts as an outage.
-_PATIENCE = "SET statement_timeout = '30s'"
+_PATIENCE = "SET statement_timeout = '10s'"
+
+#: Seconds for all of one piece of work, whatever the server does.
+_WORK = 12.0
 
 _SQL = Path(__file__).parent / "sql"
 _CLAIM = (_SQL / "claim.sql").read_text(encoding="utf-8")
@@ -118,8 +121,14 @@ class Ledger:
 
     def run(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
         """`work` on the connection, again and again while the database is away; it is made anew, the slot taken again."""
+
+        def attempt() -> T:
+            connection = self._alive()
+            with postgres.bounded(connection, _WORK):
+                return work(connection)
+
         with self._turn:
-            return self._outage().through(lambda: work(self._alive()), postgres.is_outage)
+            return self._outage().through(attempt, postgres.is_outage)
 
     @property
     def _application(self) -> str:

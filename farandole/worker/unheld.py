@@ -14,11 +14,15 @@ from farandole import asking, kafka
 from farandole.kafka import KafkaException
 from farandole.settings import Settings
 from farandole.threads import in_thread
+from farandole.worker.ledger import SlotLost
 
 log = logging.getLogger("farandole.unheld")
 
 #: Seconds between two looks.
 _EVERY = 5.0
+
+#: Looks without this worker among the members after which its client is given up.
+_OUTSIDE = 8
 
 Places = frozenset[tuple[str, int]]
 
@@ -39,15 +43,21 @@ class Unheld:
         self._rejoin = rejoin
 
     async def watch(self) -> None:
-        """Runs until it is cancelled."""
+        """Runs until it is cancelled. Raises SlotLost when the group has long been without this worker: its client may
+        never find back to it, as happens after restarts of the broker."""
         seen: Places = frozenset()
-        looks = 0
+        looks = outside = 0
         while True:
             await asyncio.sleep(_EVERY)
-            found, rank = await in_thread(self._look, f"unheld-{self._group}")
+            found, members = await in_thread(self._look, f"unheld-{self._group}")
+            outside = 0 if members is None or any(map(self._is_me, members)) else outside + 1
+            if outside >= _OUTSIDE:
+                raise SlotLost(
+                    f"the group {self._group} has been without {self._instance} for {outside * _EVERY:.0f} s"
+                )
             looks = looks + 1 if found and found & seen else int(bool(found))
             seen = found
-            if looks >= 2 + rank:
+            if looks >= 2 + sum(name < self._instance for name in members or ()):  # an id begins with its instance
                 names = ", ".join(f"{topic} [{partition}]" for topic, partition in sorted(found))
                 log.warning(
                     "unheld %s: the group %s has given them to nobody; it is to share out anew", names, self._group
@@ -55,11 +65,14 @@ class Unheld:
                 self._rejoin()
                 looks = 0
 
-    def _look(self) -> tuple[Places, int]:
-        """What nobody holds though the group is settled, and our place among its members. Blocking, bounded."""
+    def _is_me(self, member: str) -> bool:
+        return member.startswith(f"{self._instance}-")
+
+    def _look(self) -> tuple[Places, list[str] | None]:
+        """What nobody holds though the group is settled, and its members; None where the broker did not tell."""
         try:
             found, members = asking.unheld(self._settings, self._group, self._topics)
         except KafkaException as failure:
             log.info("unheld_unknown group=%s: %s", self._group, kafka.error_of(failure).str())
-            return frozenset(), 0
-        return frozenset(found), sum(name < self._instance for name in members)  # an id begins with its instance
+            return frozenset(), None
+        return frozenset(found), members
