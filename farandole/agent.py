@@ -33,7 +33,8 @@ class Agent:
         concurrency: handlings in flight at once.
         timeout: of one attempt. A plain handler's thread cannot be stopped: its attempt is given up, not ended.
         attempts: how often a failing handler is tried.
-        backoff: before the second attempt; doubles, with jitter, up to `max_backoff`. `Retry(after=…)` is kept exactly.
+        backoff: before the second attempt; doubles, with jitter. `Retry(after=…)` is kept exactly.
+        max_backoff: no wait of the backoff's own is longer.
         in_place: a wait up to this is made where the handler runs, and its key waits with it; a longer one holds nothing
             but a row of the table `wait`.
         retry_on: error types. When given, only these, timeouts and `Retry` are tried again; any other error is
@@ -48,7 +49,8 @@ class Agent:
             context manager, its value is `ctx.resource`.
         version: shown in `emitted_by`; never part of an id.
         if_dead: "fail" ends the job as failed when an event of it is dead-lettered; without it the job is blocked.
-        brake: so many dead letters in a row, or half of the last thousand, stop the worker; None never does.
+        brake: after so many dead letters in a row, or more than half of the last thousand, the worker takes nothing more,
+            says why, and waits for a person; None never does.
     """
 
     def __init__(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 import threading
+import warnings
 from collections.abc import Iterable
 
 from farandole.kafka import (
     ANSWER,
+    AdminClient,
     ConfigResource,
     Consumer,
-    ConsumerGroupState,
     KafkaError,
     KafkaException,
     OffsetSpec,
@@ -19,6 +21,8 @@ from farandole.kafka import (
     log,
 )
 from farandole.settings import Settings
+
+warnings.filterwarnings("ignore", message=r"list_groups\(\) is deprecated", category=DeprecationWarning)
 
 
 def committed(
@@ -50,21 +54,32 @@ def committed(
 
 
 def members(settings: Settings, group: str) -> dict[str, set[tuple[str, int]]] | None:
-    """What each member of a settled group holds, by its instance name; None while it shares out, or has no members."""
-    client = admin(settings)  # held while its futures run
-    future = client.describe_consumer_groups([group], request_timeout=ANSWER / 2)[group]
-    try:
-        found = future.result(ANSWER)
-    except TimeoutError:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"members of {group}: no answer")) from None
-    if found.state != ConsumerGroupState.STABLE:
+    """What each member of a settled group holds, by its member id (an instance name, and more); None while it shares out.
+
+    By an older request than describing the group: an admin client whose answer comes late, as while a broker restarts, can
+    end the process.
+    """
+    found = admin(settings).list_groups(group, timeout=ANSWER / 4)
+    if not found or found[0].error or found[0].state != "Stable":
         return None
-    return {
-        member.group_instance_id or member.member_id: {
-            (place.topic, place.partition) for place in member.assignment.topic_partitions
-        }
-        for member in found.members
-    }
+    return {member.id or "": _assigned(member.assignment or b"") for member in found[0].members}
+
+
+def _assigned(data: bytes) -> set[tuple[str, int]]:
+    """The partitions in a member's assignment, as the consumer protocol writes it: version, then topics with partitions."""
+    found: set[tuple[str, int]] = set()
+    if not data:
+        return found
+    (topics,) = struct.unpack_from(">i", data, 2)
+    at = 6
+    for _ in range(topics):
+        (length,) = struct.unpack_from(">h", data, at)
+        name = data[at + 2 : at + 2 + length].decode()
+        at += 2 + length
+        (count,) = struct.unpack_from(">i", data, at)
+        found |= {(name, number) for number in struct.unpack_from(f">{count}i", data, at + 4)}
+        at += 4 + 4 * count
+    return found
 
 
 def partitions(settings: Settings, topics: Iterable[str]) -> set[tuple[str, int]]:
@@ -85,9 +100,16 @@ def check_leaders(settings: Settings, topics: Iterable[str]) -> None:
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"{name} [{number}] has no leader"))
 
 
+def _awake(settings: Settings) -> AdminClient:
+    """A client to which the broker has answered: a request that finds no broker, and times out, can end the process."""
+    client = admin(settings)
+    client.list_topics(timeout=ANSWER / 4)
+    return client
+
+
 def bounds(settings: Settings, places: list[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
     """The first offset that is there and the one past the last; partitions that do not exist are left out."""
-    client = admin(settings)
+    client = _awake(settings)
     there = client.list_topics(timeout=ANSWER).topics
     known = [place for place in places if place[0] in there and place[1] in there[place[0]].partitions]
     found: list[dict[tuple[str, int], int]] = []
@@ -100,14 +122,14 @@ def bounds(settings: Settings, places: list[tuple[str, int]]) -> dict[tuple[str,
 
 def topic_ids(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
     """The broker's id of each topic: a deleted and recreated topic has another, which offsets alone do not show."""
-    client = admin(settings)  # a name of its own: its futures fail once it is collected
+    client = _awake(settings)  # a name of its own: its futures fail once it is collected
     futures = client.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER)
     return {name: str(future.result().topic_id) for name, future in futures.items()}
 
 
 def broker_setting(settings: Settings, name: str) -> str | None:
     """What one broker of the cluster says of one of its settings; None when it does not tell."""
-    client = admin(settings)
+    client = _awake(settings)
     node = next(iter(client.list_topics(timeout=ANSWER).brokers))
     for future in client.describe_configs(
         [ConfigResource(ConfigResource.Type.BROKER, str(node))], request_timeout=ANSWER

@@ -22,6 +22,7 @@ from farandole import (
 from farandole.brokers import suspects
 from farandole.errors import FarandoleError
 from farandole.examination import Examination, Finding, Skip, need
+from farandole.flow import RUNTIME_EVENTS
 from farandole.project import find_project, require_project
 from farandole.settings import Settings, load_settings
 
@@ -58,9 +59,9 @@ _MARKERS = (
 #: What each count of trouble means for a person.
 _TROUBLES = {
     "parked": "SELECT * FROM parked: records that are no events, with their bytes",
-    "gaps": "SELECT * FROM projector_offset WHERE gap IS NOT NULL: partitions that stand still until you decide",
+    "gaps": "farandole gaps list: partitions of the projector that stand still until you decide",
     "conflicts": "SELECT * FROM conflict: an id came with two contents; the first was kept",
-    "blocked": "farandole jobs --status blocked: their dead letters need a decision",
+    "blocked": "farandole dead list: their dead letters need a decision",
 }
 
 
@@ -99,7 +100,11 @@ def check_schemas(state: Examination) -> Iterator[Finding]:
     for one in drift:
         yield Finding("schemas", "problem", f"{one.file.name}: {one.field} {one.what}", "farandole schemas write")
     if not drift:
-        yield Finding("schemas", "ok", f"{len(state.events or [])} event types of the project, 2 of the runtime")
+        yield Finding(
+            "schemas",
+            "ok",
+            f"{len(state.events or [])} event types of the project, {len(RUNTIME_EVENTS)} of the runtime",
+        )
 
 
 def check_broker(state: Examination) -> Iterator[Finding]:

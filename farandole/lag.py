@@ -158,6 +158,8 @@ class Broker:
         """What the broker has of what is asked. Raises Unreachable for what did not come in time."""
         found: dict[K, Any] = {}
         deadline = time.monotonic() + PATIENCE
+        if asked:
+            self.partitions()  # a request that finds no broker, and times out, can end the process (librdkafka 2.16)
         while asked:
             futures, asked = ask(asked), set()
             wait(futures.values(), timeout=2 * PATIENCE)

@@ -48,7 +48,7 @@ class DeadLettered:
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """Nothing to do: "duplicate" (its event id was claimed from another record), "not_read" (a type of the topic that
-    this agent does not handle) or "loop" (word of a failure, handed round for ever)."""
+    this agent does not handle), "suspended" (a wait has it) or "loop" (word of a failure, handed round for ever)."""
 
     why: str
 

@@ -66,8 +66,8 @@ class Partitions:
     def stop_at_gap(self, place: Place, reason: str) -> None:
         """Name the gap in the database and the log, and leave the partition where it is; the others go on."""
         log.error(
-            "gap topic=%s partition=%s: %s; this partition stands still until a person sets next_offset and"
-            " clears gap in projector_offset",
+            "gap topic=%s partition=%s: %s; it stands still until a person says where to go on:"
+            " `farandole gaps accept projector … --at earliest|latest|OFFSET`",
             *place,
             reason,
         )

@@ -66,4 +66,4 @@ class Unheld:
         if members is None:
             return frozenset(), 0
         held = {place for places in members.values() for place in places}
-        return frozenset(there - held), sum(name < self._instance for name in members)
+        return frozenset(there - held), sum(name < self._instance for name in members)  # an id begins with its instance

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import secrets
 import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from farandole.agent import Agent
 from farandole.errors import ExitCode
+from farandole.outcome import DeadLettered
 from farandole.settings import Settings, variables
 from farandole.stack.status import Endpoints
+from farandole.standing import AgentStanding, Gap, Lag, ProjectorStanding, Standing, Wait, Worker
 from tests.acceptance.readme import README, ROOT, Reader, blocks, normal, pattern, typed
 
 #: What a reader has after `git clone`, as far as the commands need it.
@@ -73,6 +80,44 @@ def test_the_table_of_settings_is_that_of_the_settings() -> None:
 def test_the_table_of_exit_codes_is_that_of_the_errors() -> None:
     rows = re.findall(r"^\| (\d+) \| `([a-z_]+)` \|", README, re.MULTILINE)
     assert [(int(code), name) for code, name in rows] == [(code.value, code.name.lower()) for code in ExitCode]
+
+
+def test_the_table_of_arguments_is_that_of_the_agent() -> None:
+    table = README.split("**The agent.**")[1].split("\n\n")[1]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
+    declared = {name: one for name, one in inspect.signature(Agent).parameters.items() if name != "name"}
+    assert rows.keys() == declared.keys()
+    for name, shown in rows.items():
+        if shown.startswith("`"):
+            assert ast.literal_eval(shown.strip("`")) == declared[name].default, name
+
+
+def test_every_cause_of_a_dead_letter_is_explained() -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", _operations("Dead letters"), re.MULTILINE)
+    causes = {cause.strip("` ") for row in rows for cause in row.split(",")}
+    told = re.sub(r"\s+", " ", DeadLettered.__doc__ or "").split("word: ")[1].split(";")[0]
+    assert causes == set(told.split(", "))
+
+
+def test_every_field_of_the_standing_is_explained() -> None:
+    place, seen = ("jobs.submitted", 0), datetime.now(UTC)
+    lag = Lag(1, 1.0, {place[0]: {0: 1}})
+    worker, gap = Worker(0, "here", 1, seen, 1.0, True, "running", None, {}), Gap(*place, "gone")
+    agent = AgentStanding("a", True, place[0], lag, lag, 1, [worker], [Wait("retry", 1, 0, 0, seen)], {}, [gap])
+    told = set(re.findall(r"`(\w+)(?:\[\])?`", _operations("How it stands")))
+    assert _names(Standing([agent], ProjectorStanding(lag, 1, [gap])).as_dict()) - told == set()
+
+
+def _operations(title: str) -> str:
+    text = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def _names(value: Any) -> set[str]:
+    """All keys, however deep."""
+    if isinstance(value, list):
+        return {name for one in value for name in _names(one)}
+    return set(value).union(*map(_names, value.values())) if isinstance(value, dict) else set()
 
 
 def test_every_word_of_a_command_is_quoted_right() -> None:

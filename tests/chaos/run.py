@@ -165,6 +165,12 @@ class _Run:
             claims_may_be_lost=crashed,
         )
         self._result.complaints += checker.complaints(evidence) + watch.complaints(database)
+        if self._result.complaints:  # the topics go with the stack
+            listed = (
+                f"{record.place} {record.key!r} {record.type if record.fields else record.value!r} {record.fields}"
+                for record in found.records
+            )
+            (self._result.folder / "records.txt").write_text("\n".join(listed), encoding="utf-8")
         if len(sending.acknowledged) != len(sending.events):
             self._result.complaints.append(f"{len(sending.acknowledged)} of {len(sending.events)} records were sent")
         self._result.events = len(found.records)
