@@ -8,11 +8,13 @@ import shutil
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from farandole.stack.stack import Stack
+from tests.chaos.bites import BITES
 from tests.chaos.run import Result, run
-from tests.chaos.schedule import FAULTS, draw
+from tests.chaos.schedule import FAULTS, Schedule, draw
 
 #: Complaints that are shown of one run; the rest is counted.
 SHOWN = 12
@@ -28,10 +30,10 @@ def main() -> int:
     stack = Stack(folder / "stack")
     results = []
     with stack.running():
-        for seed in range(given.first, given.first + given.seeds):
-            place = folder / f"seed-{seed}"
+        for name, schedule in _schedules(given).items():
+            place = folder / name
             place.mkdir()
-            results.append(run(stack, draw(seed, given.without, given.seconds), place))
+            results.append(run(stack, schedule, place))
             print(report(results[-1]), flush=True)
             if results[-1].held and not given.keep:
                 shutil.rmtree(place)
@@ -42,6 +44,14 @@ def main() -> int:
     return 0 if all(result.held for result in results) else 1
 
 
+def _schedules(given: argparse.Namespace) -> dict[str, Schedule]:
+    """What is to be run, by name."""
+    seeds = range(given.first, given.first + given.seeds)
+    found = {f"seed-{seed}": draw(seed, given.without, given.seconds) for seed in seeds}
+    controls = BITES if given.controls else {}
+    return found | {f"control-{name}": replace(schedule, broken=None) for name, (schedule, _) in controls.items()}
+
+
 def report(result: Result) -> str:
     """One line of a run that held; of one that did not, all it takes to look into it."""
     done = (
@@ -49,12 +59,12 @@ def report(result: Result) -> str:
         f"{result.kills} kills, at rest after {result.rested:.1f} s"
     )
     if result.held:
-        return f"seed {result.schedule.seed} held: {done}"
+        return f"{result.folder.name} held: {done}"
     found = [f"  {complaint}" for complaint in result.complaints[:SHOWN]]
     if len(result.complaints) > SHOWN:
         found.append(f"  … and {len(result.complaints) - SHOWN} more")
     again = f"again: python -m tests.chaos --from {result.schedule.seed} --seconds {result.schedule.load.seconds:g}"
-    head = f"seed {result.schedule.seed} BROKEN: {done}"
+    head = f"{result.folder.name} BROKEN: {done}"
     return "\n".join([head, result.schedule.told(), "found:", *found, f"logs: {result.folder}", again])
 
 
@@ -75,6 +85,11 @@ def _arguments() -> argparse.Namespace:
     words.add_argument("--from", dest="first", type=int, default=1, help="the first one's seed; the next ones follow")
     words.add_argument("--seconds", type=float, default=20, help="how long load and faults go on in each")
     words.add_argument("--without", nargs="*", default=[], choices=[*FAULTS, "odd", "clock"], help="what to leave out")
+    words.add_argument(
+        "--controls",
+        action="store_true",
+        help="then the schedules of the broken builds, on the build that is not broken",
+    )
     words.add_argument("--keep", action="store_true", help="keep the logs of runs that held, too")
     return words.parse_args()
 
