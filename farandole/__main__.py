@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+import threading
 from types import FrameType
 
 #: farandole.errors.ExitCode.INTERRUPTED, which is not imported yet when the first signal may come.
@@ -10,6 +12,15 @@ INTERRUPTED = 130
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)
+
+
+def _leave_threads(code: object) -> None:
+    """Python waits for threads at its end, however long they hang: those that a user's code has left are left behind."""
+    if all(thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def main() -> None:
@@ -27,6 +38,9 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         os._exit(INTERRUPTED)
+    except SystemExit as end:
+        _leave_threads(end.code)
+        raise
     finally:
         if usual:
             signal.signal(signal.SIGINT, _leave)

@@ -53,16 +53,21 @@ def committed(
     return {(place.topic, place.partition): place for place in found}
 
 
-def members(settings: Settings, group: str) -> dict[str, set[tuple[str, int]]] | None:
-    """What each member of a settled group holds, by its member id (an instance name, and more); None while it shares out.
+def unheld(settings: Settings, group: str, topics: Iterable[str]) -> tuple[set[tuple[str, int]], list[str]]:
+    """The partitions of these topics that no member of the group holds, and the members' ids (each an instance name, and
+    more); nothing while the group shares out.
 
     By an older request than describing the group: an admin client whose answer comes late, as while a broker restarts, can
     end the process.
     """
-    found = admin(settings).list_groups(group, timeout=ANSWER / 4)
-    if not found or found[0].error or found[0].state != "Stable":
-        return None
-    return {member.id or "": _assigned(member.assignment or b"") for member in found[0].members}
+    client = admin(settings)
+    known = client.list_topics(timeout=ANSWER / 4).topics
+    found = client.list_groups(group, timeout=ANSWER / 4)
+    if not found or found[0].error or found[0].state != "Stable" or not found[0].members:
+        return set(), []
+    there = {(name, number) for name in topics if name in known for number in known[name].partitions}
+    held = [_assigned(member.assignment or b"") for member in found[0].members]
+    return there.difference(*held), [member.id or "" for member in found[0].members]
 
 
 def _assigned(data: bytes) -> set[tuple[str, int]]:
@@ -80,12 +85,6 @@ def _assigned(data: bytes) -> set[tuple[str, int]]:
         found |= {(name, number) for number in struct.unpack_from(f">{count}i", data, at + 4)}
         at += 4 + 4 * count
     return found
-
-
-def partitions(settings: Settings, topics: Iterable[str]) -> set[tuple[str, int]]:
-    """Every partition of these topics that there is."""
-    known = admin(settings).list_topics(timeout=ANSWER / 2).topics
-    return {(name, number) for name in topics if name in known for number in known[name].partitions}
 
 
 def check_leaders(settings: Settings, topics: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from farandole.envelope import Coordinates
+from farandole.envelope import Coordinates, number_of, place_of
 from farandole.kafka import Headers, Record
 
 #: What the names of a dead letter's own headers begin with.
@@ -76,17 +76,17 @@ def unwrap(record: Record) -> tuple[Record, DeadLetter | None]:
     own = {name: value or b"" for name, value in record.headers if name.startswith(PREFIX)}
     try:
         text = {name.removeprefix(PREFIX): value.decode() for name, value in own.items()}
-        at = Coordinates(text["topic"], *(int(text[name]) for name in ("partition", "offset", "timestamp")))
-        cut = int(text["cut_from_bytes"]) if "cut_from_bytes" in text else None
+        at = place_of(text)
+        cut = number_of(text, "cut_from_bytes") if "cut_from_bytes" in text else None
         told = DeadLetter(
             text.get("event_id", ""),
             text["agent"],
             text["cause"],
             text["error"],
             text.get("last_error", ""),
-            int(text["attempts"]),
+            number_of(text, "attempts"),
             at,
-            int(text["run"]),
+            number_of(text, "run"),
             int(text["at"]),
             cut,
         )

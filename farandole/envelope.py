@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 #: Avro's int and Postgres's; one below the largest, so that the next hop fits.
 _MAX_INT = 2**31 - 1
+
+#: Kafka's offsets and timestamps, and Postgres's bigint.
+_MAX_LONG = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,28 @@ class Coordinates:
     partition: int
     offset: int
     timestamp_ms: int
+
+
+def place_of(text: Mapping[str, str]) -> Coordinates:
+    """The place that headers tell of, by topic, partition, offset and timestamp. Raises KeyError or ValueError for one that
+    no log has."""
+    topic = text["topic"]
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", topic):
+        raise ValueError(f"no topic is called {topic!r:.60}")
+    return Coordinates(
+        topic,
+        number_of(text, "partition", _MAX_INT),
+        number_of(text, "offset", _MAX_LONG),
+        number_of(text, "timestamp", _MAX_LONG, -1),
+    )
+
+
+def number_of(text: Mapping[str, str], name: str, below: int = _MAX_INT, least: int = 0) -> int:
+    """A number that a header tells of. Raises KeyError or ValueError where it is none, or outside `least` to `below`."""
+    found = int(text[name])
+    if not least <= found < below:
+        raise ValueError(f"{name} is {found}; expected {least} to {below - 1}")
+    return found
 
 
 def complete(fields: dict[str, Any], at: Coordinates, key: bytes | None, event_type: str, flow: str) -> None:

@@ -99,4 +99,4 @@ class Fail(Exception):
     def __init__(self, reason: str, detail: str | None = None) -> None:
         super().__init__(reason if detail is None else f"{reason}: {detail}")
         self.reason = str(reason)
-        self.detail = detail
+        self.detail = None if detail is None else str(detail)

@@ -102,11 +102,13 @@ class Handling:
     async def _attempt(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
         try:
             return await self._call(payload, envelope, attempt)
-        except (asyncio.CancelledError, SystemExit) as odd:
+        except Exception:
+            raise
+        except BaseException as odd:
             task = asyncio.current_task()
             if isinstance(odd, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # the worker leaves
-            # Something inside the handler was cancelled, or asked to exit: an error of this attempt, no more.
+            # Something inside the handler was cancelled, asked to exit, or panicked: an error of this attempt, no more.
             raise RuntimeError(f"the handler raised {type(odd).__name__}") from odd
 
     async def _call(self, payload: Event, envelope: Envelope, attempt: int) -> Any:

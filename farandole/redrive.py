@@ -13,9 +13,10 @@ from farandole.dead_letter import DeadLetter
 from farandole.envelope import Emitter, follow, key_of, traceparent
 from farandole.errors import ExitCode, FarandoleError, Unreachable
 from farandole.event import Event, JobDiscarded, JobRedriven
-from farandole.kafka import Headers, KafkaException, Record
+from farandole.kafka import Headers, KafkaError, KafkaException, Record
 from farandole.postgres import Connection
 from farandole.settings import Settings
+from farandole.threads import Caller
 from farandole.wake import Wake
 
 #: Letters of one transaction, and bytes about: who reads the wakes waits for no more than these.
@@ -60,7 +61,7 @@ def answering(settings: Settings, waiting: Callable[[], None] = lambda: None) ->
         schemas.publish(settings, dead.ANSWERS.values())
         producer = kafka.producer(settings, settings.group("redrive"))
         try:
-            producer.init_transactions(_CALL)
+            _within(lambda: producer.init_transactions(_CALL))
         except KafkaException as failure:
             raise kafka.unreachable(settings, failure) from failure
         # Only now: nothing can be added any more to what earlier commands have answered.
@@ -146,7 +147,7 @@ class Answers:
             self._producer.begin_transaction()
             for sent in batch:
                 self._produce(sent)
-            self._producer.commit_transaction(_CALL)
+            _within(lambda: self._producer.commit_transaction(_CALL))
         except KafkaException as failure:
             error = kafka.error_of(failure)
             if error.fatal():
@@ -164,3 +165,14 @@ class Answers:
 
 def _wakes(letter: Letter) -> str:
     return f"{letter.agent}.wake"
+
+
+def _within(call: Callable[[], object]) -> None:
+    """A call that may forget its own timeout while the broker is away (librdkafka 5456, 5511)."""
+    caller = Caller("redrive")
+    try:
+        caller.within(_CALL + 1, call)
+    except TimeoutError as hung:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(hung))) from hung
+    finally:
+        caller.close()

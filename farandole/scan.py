@@ -14,6 +14,12 @@ from farandole.settings import Settings
 #: Seconds without a record or an end after which the broker counts as away.
 _SILENCE = 30.0
 
+#: What a broker says of a partition that it has just made, or is about to lead.
+_SOON = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+
+#: Seconds until it is asked again.
+_PAUSE = 0.1
+
 
 def since(settings: Settings, topic: str, timestamp_ms: int) -> Iterator[Record]:
     """The committed records from the first one that is not older than `timestamp_ms`; later ones may be older."""
@@ -31,8 +37,7 @@ def beyond(settings: Settings, topic: str, positions: Mapping[int, int]) -> Iter
     with _Reader(settings, topic) as reader:
         found: dict[int, int] = {}
         for partition in reader.partitions:
-            place = TopicPartition(reader.topic, partition)
-            low, high = reader.consumer.get_watermark_offsets(place, timeout=kafka.ANSWER)
+            low, high = reader.bounds(partition)
             begin = positions.get(partition, low)
             found[partition] = begin if low <= begin <= high else low
         yield from reader.read(found)
@@ -43,7 +48,7 @@ def at(settings: Settings, topic: str, partition: int, offset: int, timestamp_ms
     with _Reader(settings, topic) as reader:
         if partition not in reader.partitions:
             return None
-        low, high = reader.consumer.get_watermark_offsets(TopicPartition(reader.topic, partition), timeout=kafka.ANSWER)
+        low, high = reader.bounds(partition)
         if not low <= offset < high:
             return None
         found = next(reader.read({partition: offset}), None)
@@ -71,6 +76,19 @@ class _Reader:
 
     def __exit__(self, *_: object) -> None:
         self.consumer.close()
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset and the one past the last; asked again while a new topic has no leader yet."""
+        place, deadline = TopicPartition(self.topic, partition), time.monotonic() + kafka.ANSWER
+        while True:
+            try:
+                return self.consumer.get_watermark_offsets(place, timeout=kafka.ANSWER)
+            except KafkaException as failure:
+                if not kafka.error_of(failure).retriable() and kafka.error_of(failure).code() not in _SOON:
+                    raise
+                if time.monotonic() > deadline:
+                    raise kafka.unreachable(self._settings, failure) from failure
+                time.sleep(_PAUSE)
 
     def read(self, begin: Mapping[int, int]) -> Iterator[Record]:
         """From these offsets to the ends as they are when they are met."""

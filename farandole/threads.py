@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+#: Seconds for a task to notice that it was cancelled.
+_LEFT_BEHIND = 1.0
 
 
 def in_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
@@ -42,6 +45,20 @@ def in_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
     return future
 
 
+def run_to_its_end(main: Coroutine[Any, Any, T]) -> T:
+    """Like asyncio.run; but tasks and threads that handlers have left behind do not hold it up for long."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=_LEFT_BEHIND))
+
+
 class Caller:
     """A thread for calls into a library that do not keep their own timeout; a new one after each call that hung.
 
@@ -50,7 +67,7 @@ class Caller:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls: SimpleQueue[Callable[[], None]] | None = None
+        self._calls: SimpleQueue[Callable[[], None] | None] | None = None
 
     def within(self, seconds: float, call: Callable[[], object]) -> None:
         """Run `call` and raise what it raises; TimeoutError when it has not ended in time."""
@@ -76,7 +93,13 @@ class Caller:
         if failure is not None:
             raise failure
 
+    def close(self) -> None:
+        """No more calls: its thread ends."""
+        if self._calls is not None:
+            self._calls.put(None)
+            self._calls = None
 
-def _serve(calls: SimpleQueue[Callable[[], None]]) -> None:
-    while True:
-        calls.get()()
+
+def _serve(calls: SimpleQueue[Callable[[], None] | None]) -> None:
+    while call := calls.get():
+        call()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from farandole.envelope import Coordinates
+from farandole.envelope import Coordinates, number_of, place_of
 from farandole.kafka import Headers, Record
 
 #: What the names of a wake's own headers begin with.
@@ -60,8 +60,9 @@ def unwrap(record: Record, topic: Callable[[str], str]) -> tuple[Record, Wake | 
             for name, value in record.headers
             if name.startswith(PREFIX)
         }
-        at = Coordinates(text["topic"], *(int(text[name]) for name in ("partition", "offset", "timestamp")))
-        wake = Wake(at, int(text["seq"]), int(text["run"]), int(text["attempts"]), text["error"])
+        at = place_of(text)
+        seq, run, attempts = (number_of(text, name) for name in ("seq", "run", "attempts"))
+        wake = Wake(at, seq, run, attempts, text["error"])
     except (KeyError, ValueError):
         return record, None
     kept = [header for header in record.headers if not header[0].startswith(PREFIX)]

@@ -33,12 +33,11 @@ def run(
         from farandole.children import run_several
 
         raise typer.Exit(run_several(["run", *map(str, files)], processes))
-    import asyncio
-
     from farandole import logs
     from farandole.children import hold_leash
     from farandole.flow import load_agents
     from farandole.settings import load_settings
+    from farandole.threads import run_to_its_end
     from farandole.worker import run_agents
 
     settings = load_settings(find_project(files[0].resolve().parent) or find_project())
@@ -46,7 +45,7 @@ def run(
     agents = load_agents(files)
     if leash:
         hold_leash()
-    asyncio.run(run_agents(settings, list(agents.values())))
+    run_to_its_end(run_agents(settings, list(agents.values())))
 
 
 def projector(leash: Leash = False) -> None:

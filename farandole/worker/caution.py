@@ -50,9 +50,14 @@ class Caution:
         if not fresh:
             return
         positions = {place: max(0, held.committed[0]) for place, held in fresh.items()}
+        # Known before they are taken: a drain that falls between lets go of them as well.
+        self._until |= dict.fromkeys(fresh.values(), 0)
         taken = await self._run(lambda connection: self._lifelines.take(connection, positions))
         for place, held in fresh.items():
             line = taken[place]
+            if held not in self._until:  # it has left meanwhile
+                self._release([place])
+                continue
             self._until[held] = line.until or 0
             if line.until:
                 log.warning(
@@ -112,10 +117,7 @@ class Caution:
         if gone:  # while it drains `close` sees to all of them: the ledger may be closed after that
             for held in gone:
                 del self._until[held]
-            places = [self._place(held) for held in gone]
-            release = asyncio.ensure_future(self._run(lambda connection: self._lifelines.let_go(connection, places)))
-            self._releases.add(release)
-            release.add_done_callback(self._released)
+            self._release([self._place(held) for held in gone])
 
     def leave(self) -> None:
         """The worker drains: commits come later, and nobody waits for them."""
@@ -130,6 +132,11 @@ class Caution:
         places = [self._place(held) for held in self._until]
         if places:
             await self._run(lambda connection: self._lifelines.let_go(connection, places))
+
+    def _release(self, places: list[Place]) -> None:
+        release = asyncio.ensure_future(self._run(lambda connection: self._lifelines.let_go(connection, places)))
+        self._releases.add(release)
+        release.add_done_callback(self._released)
 
     def _released(self, release: asyncio.Future[Any]) -> None:
         self._releases.discard(release)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -11,10 +10,8 @@ from farandole.outcome import Outcome, Suspended
 from farandole.worker.ahead import Ahead
 from farandole.worker.holdings import Item
 from farandole.worker.holds import Holds
-from farandole.worker.ledger import Ledger
+from farandole.worker.ledger import Ledger, SlotLost
 from farandole.worker.waits import Waits, ended, put_behind
-
-log = logging.getLogger("farandole.deferral")
 
 #: Items in one transaction at most.
 _MOST = 1000
@@ -139,12 +136,13 @@ class Deferral:
             self._nudge()
         not_put_off = {id(item): outcome for item, outcome in refused}
         for item, outcome in refused:
-            if outcome is None:
-                log.warning(
-                    "taken_over %s [%d] %d: another worker has it", item.held.topic, item.held.partition, item.offset
-                )
-            else:
+            if outcome is not None:
                 item.outcome = outcome
+            elif (
+                not item.held.lost
+            ):  # we do not know yet that the partition is another's; or the database forgot our claim
+                where = f"{item.held.topic} [{item.held.partition}] {item.offset}"
+                raise SlotLost(f"the claim of {where} is another worker's")
         self._commit([item for item in live if not_put_off.get(id(item), item.outcome) is not None])
 
 

@@ -15,6 +15,9 @@ log = logging.getLogger("farandole.flight")
 #: Seconds. Inline handlers never wait, so signals and the other agents of the process get their turn after this.
 INLINE_TURN = 0.01
 
+#: Seconds. A handler that has not noticed by then that it was cancelled does not want to.
+_CANCELLED = 2.0
+
 
 class Flight:
     """Runs `handle` for one item after another, on the event loop. Where it answers True, what waits behind the item in
@@ -95,7 +98,8 @@ class Flight:
             log.warning("abandoned %d handlings that did not end within the grace period", len(left))
             for task in left:
                 task.cancel()
-            await asyncio.wait(left)
+            if (await asyncio.wait(left, timeout=_CANCELLED))[1]:
+                log.warning("handlings go on although they were cancelled; they are left behind")
 
     def _start(self) -> None:
         while len(self._tasks) < self._concurrency and (lane := self._lanes.start()):
@@ -118,6 +122,8 @@ class Flight:
                 self._tasks[task] = None
                 lanes.done(lane)
                 item.held.running -= 1
+            while task.cancelling():  # its handler was cancelled with its partition, and ended all the same
+                task.uncancel()
             lane = lanes.start() if lanes is self._lanes else None
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -23,6 +23,16 @@ from farandole.worker import positions
 from farandole.worker.positions import Note, Ranges
 from farandole.worker.tracker import Tracker
 
+#: Records of one partition that were taken and are not yet committed, at most: what a long outage of the broker, or one
+#: hanging key, can pile up.
+MOST_IN_HAND = 10_000
+
+#: Bytes of them, of all partitions together, as they lay in the log; decoded they take some times as much.
+MOST_BYTES = 64 * 1024 * 1024
+
+#: Bytes of the records in one plan: what comes of them has to be written within seconds.
+_PLAN_BYTES = 16 * 1024 * 1024
+
 #: Seconds.
 _LOOK = 0.02
 
@@ -39,6 +49,7 @@ class Held:
     end: int = -1  #: past everything that has arrived, markers included
     waiting: deque[Item] = field(default_factory=deque)  #: arrived, not taken
     waiting_bytes: int = 0
+    taken_bytes: int = 0  #: of records that were taken and are not committed
     running: int = 0  #: handlings under way
     uncommitted: int = 0  #: finished, and not known to be committed
     changed: bool = False  #: the position may have moved since the last commit
@@ -163,23 +174,34 @@ class Holdings:
         assignment is passed over; what might not fit beside the position any more stays where it is."""
         with self.lock:
             found: list[Item] = []
-            sources = [held for held in self.held.values() if held.waiting]
+            sources = [held for held in self.held.values() if held.waiting and not held.leaving]
             for held in sources:
                 share = max(1, most // len(sources))
-                while share and held.waiting and held.tracker.fits(held.waiting[0].offset):
+                while share and held.waiting and self._has_room(held):
                     item = held.waiting.popleft()
                     held.waiting_bytes -= item.size
                     if held.tracker.take(item.offset):
+                        held.taken_bytes += item.size
                         found.append(item)
                         share -= 1
             for held in self.held.values():
-                if (
-                    not held.waiting and held.end > held.tracker.end
-                ):  # past markers: only so can a lag of 0 be committed
-                    held.tracker.pass_to(held.end)
-                if held.end >= 0 and not held.tracker.unfinished and held.tracker.position > held.committed[0]:
-                    held.changed = True
+                if not held.leaving:  # what waited of one that leaves was let go, not handled: it must not be passed
+                    self._pass(held)
             return found
+
+    def _pass(self, held: Held) -> None:
+        """Past transaction markers, where nothing waits: only so can a lag of 0 be committed."""
+        if not held.waiting and held.end > held.tracker.end:
+            held.tracker.pass_to(held.end)
+        if held.end >= 0 and not held.tracker.unfinished and held.tracker.position > held.committed[0]:
+            held.changed = True
+
+    def _has_room(self, held: Held) -> bool:
+        """Whether the next record of a partition may be taken. Each has a share of its own: one that stands still, or is
+        full of one hot key, must not stop the others."""
+        in_hand = held.tracker.unfinished + held.uncommitted
+        few = in_hand < MOST_IN_HAND and held.taken_bytes < MOST_BYTES // len(self.held)
+        return (few or not in_hand) and held.tracker.fits(held.waiting[0].offset)
 
     def finish(self, items: Iterable[Item]) -> None:
         """The outcome of these items is known; they may be committed."""
@@ -194,14 +216,9 @@ class Holdings:
         """Whether a commit would change anything."""
         return bool(self._finished) or any(held.changed for held in list(self.held.values()))
 
-    @property
-    def in_hand(self) -> int:
-        """Records taken and not yet committed."""
-        return sum(held.tracker.unfinished + held.uncommitted for held in list(self.held.values()))
-
     def plan(self, kept: list[Item]) -> Plan | None:
-        """What may be committed now: `kept` of an earlier try and what was finished since, of partitions that are held.
-        None when there is nothing, or the group has not been joined yet.
+        """What may be committed now, of partitions that are held: `kept` of an earlier try, or what was finished since (not
+        both: what was too much must not grow). None when there is nothing, or the group has not been joined yet.
 
         Items, positions and group metadata are those of one moment. The metadata may be older, never newer than what is
         known to be held: the group refuses an old generation, and what was lost is left out here.
@@ -209,7 +226,8 @@ class Holdings:
         with self.lock:
             if self.metadata is None:
                 return None
-            fresh = [self._finished.popleft() for _ in range(min(len(self._finished), self._most))]
+            kept = [item for item in kept if not item.held.lost]
+            fresh = [] if kept else self._fresh()
             for item in fresh:
                 item.held.tracker.finish(item.offset)
             items = [item for item in (*kept, *fresh) if not item.held.lost]
@@ -217,6 +235,14 @@ class Holdings:
             note = Note(self._owner, f"{self._life}.{self._plans}")
             places = [self._place(held, note) for held in self.held.values() if held.changed]
             return Plan(note.token, items, places, self.metadata) if places else None
+
+    def _fresh(self) -> list[Item]:
+        found: list[Item] = []
+        size = 0
+        while self._finished and len(found) < self._most and size < _PLAN_BYTES:
+            found.append(self._finished.popleft())
+            size += found[-1].size
+        return found
 
     def _place(self, held: Held, note: Note) -> Place:
         position, beyond = held.tracker.position, held.tracker.beyond()
@@ -227,6 +253,7 @@ class Holdings:
         with self.lock:
             for item in plan.items:
                 item.held.uncommitted -= 1
+                item.held.taken_bytes -= item.size
             for place in plan.places:
                 held = place.held
                 held.committed = place.position, place.beyond

@@ -76,7 +76,7 @@ class Intake:
                 if member.rejoin.is_set():
                     member.rejoin.clear()
                     self._consumer.unsubscribe()  # to subscribe to the same again does nothing
-                    self._consumer.poll(_POLL)
+                    self._poll()
                     self._join()
                 came = self._poll()
                 if member.look_at_group(self._consumer) or came:

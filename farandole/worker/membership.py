@@ -88,7 +88,7 @@ class Membership:
                 one.paused = False
             self._changed()
         except BaseException as failure:  # noqa: BLE001  the client would swallow it and start without positions
-            self.failure = failure
+            self.failure = self.failure or failure
             self.closing.set()
 
     def _hold(self, place: TopicPartition) -> TopicPartition:

@@ -64,15 +64,16 @@ class Outputs:
         ]  #: all it may write to, as the broker calls them
 
     def of(self, item: Item) -> list[Output]:
-        """The records that `item`'s outcome puts on the log. An output that cannot be written becomes a dead letter."""
-        if not isinstance(item.outcome, Emitted):
+        """The records that `item`'s outcome puts on the log. What cannot be written becomes a dead letter."""
+        outcome = item.outcome
+        if not isinstance(outcome, Emitted | Failed):
             return self._of(item)
         try:
             return self._of(item)
         except TooLarge as error:
-            item.outcome = DeadLettered("too_large", str(error), item.outcome.attempts)
+            item.outcome = DeadLettered("too_large", str(error), outcome.attempts)
         except Exception as error:  # noqa: BLE001  a user's event may fail to encode in any way
-            item.outcome = DeadLettered("wrong_output", f"{type(error).__name__}: {error}", item.outcome.attempts)
+            item.outcome = DeadLettered("wrong_output", f"{type(error).__name__}: {error}", outcome.attempts)
         return self._of(item)
 
     def _of(self, item: Item) -> list[Output]:
@@ -120,7 +121,8 @@ class Outputs:
 
     def _failed(self, item: Item, reason: str, detail: str | None, attempts: int) -> Output:
         told = None if detail is None else clean(detail)
-        return self._event(item, JobFailed(agent=self._agent.name, reason=reason, detail=told), 0, attempts)
+        failed = JobFailed(agent=self._agent.name, reason=clean(reason), detail=told)
+        return self._event(item, failed, 0, attempts)
 
     def _dead(self, item: Item, dead: DeadLettered) -> list[Output]:
         """The letter and word of it; where the agent has declared so, the job's end as well."""

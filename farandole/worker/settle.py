@@ -48,6 +48,8 @@ class Settlement:
         self._ledger = ledger
         self._transactional_id = f"{group}.{ledger.slot}"
         self._producer: kafka.Producer | None = None
+        self._kept: list[Item] = []  #: in a plan that was not committed yet
+        self._doubtful: Plan | None = None  #: a plan of which nobody knows yet whether it was committed
         self._written: list[Output] = []  #: of the last try
         self._caller = Caller(f"commit-{self._transactional_id}")
 
@@ -66,17 +68,22 @@ class Settlement:
     def settle(self, outage: Outage) -> list[Item]:
         """Make what is finished durable, all of one plan or nothing. Returns the items committed, [] when there was nothing
         to commit, or it is not held any more. Raises Stopped when the broker keeps saying no, or is away for too long."""
-        kept: list[Item] = []
+        if self._doubtful and (made := self._decide(outage)):
+            return made
         refused = 0
         while refused < MAX_TRIES:
-            plan = self._holdings.plan(kept)
+            plan = self._holdings.plan(self._kept)
             if plan is None:
                 return []
+            # Kept until they are committed, whatever is raised here: the positions of the next plan lie past them.
+            self._kept = plan.items
             try:
                 self._transaction(plan, outage)
             except KafkaException as failure:
-                if not self._recover(failure, plan, outage):
-                    kept = plan.items
+                self._doubtful = plan
+                made_after_all = self._recover(failure, plan, outage)
+                self._doubtful = None
+                if not made_after_all:
                     if missing := missing_topic(self._settings, self._written):
                         time.sleep(outage.endure(missing))
                     elif _is_passing(failure):
@@ -84,11 +91,22 @@ class Settlement:
                     else:
                         refused += 1
                     continue
-            self._holdings.commit(plan)
-            return plan.items
+            return self._made(plan)
         raise Stopped(
             f"{self._transactional_id}: the broker refused this commit {refused} times; see the log for its words"
         )
+
+    def _decide(self, outage: Outage) -> list[Item]:
+        """What became of a plan whose commit was given up before its outcome was known; its items if it was made."""
+        plan = self._doubtful
+        made = plan is not None and self._start_over(plan, outage)
+        self._doubtful = None
+        return self._made(plan) if plan and made else []
+
+    def _made(self, plan: Plan) -> list[Item]:
+        self._holdings.commit(plan)
+        self._kept = []
+        return plan.items
 
     def _transaction(self, plan: Plan, outage: Outage) -> None:
         """Write first, commit last. A crash before the last line leaves nothing behind that a reader sees."""

@@ -27,15 +27,27 @@ def settle(settings: Settings, group: str, places: list[tuple[str, int]], own: s
     except KafkaException as failure:
         log.info("the owners of a transaction are unknown: %s", kafka.error_of(failure).str())
         return False
+    if _decided(settings, group, places):
+        return False  # it was the broker that was away: nobody is to be fenced for that
     owners = {owner for place in found if (owner := _owner(place)) and owner != own and owner.startswith(f"{group}.")}
     for owner in sorted(owners):
         log.warning("ending the transaction of %s, whose partitions were given to this worker", owner)
         producer = kafka.producer(settings, owner)
+        caller = Caller(f"takeover-{owner}")
         try:
-            Caller(f"takeover-{owner}").within(_CALL + 1, lambda producer=producer: producer.init_transactions(_CALL))  # type: ignore[misc]
+            caller.within(_CALL + 1, lambda producer=producer: producer.init_transactions(_CALL))  # type: ignore[misc]
         except (KafkaException, TimeoutError) as failure:
             log.warning("the transaction of %s goes on: %s", owner, failure)
+        caller.close()
     return bool(owners)
+
+
+def _decided(settings: Settings, group: str, places: list[tuple[str, int]]) -> bool:
+    try:
+        asking.committed(settings, group, places)
+    except KafkaException:
+        return False  # whatever it is: the caller asks on
+    return True
 
 
 def _owner(place: kafka.TopicPartition) -> str | None:

@@ -11,6 +11,9 @@ from collections import deque
 from farandole.worker import positions
 from farandole.worker.positions import Ranges
 
+#: Records kept in mind behind the first unfinished one; each commit looks at all of them.
+MOST = 30_000
+
 
 class Tracker:
     """Of one partition from one assignment until it is taken away.
@@ -97,6 +100,8 @@ class Tracker:
     def fits(self, offset: int) -> bool:
         """Whether the record at `offset` can be taken, such that whatever is finished then in whatever order can be written
         beside the position. Finished runs are never more than the unfinished records that keep them apart, and one."""
+        if len(self._taken) >= MOST:
+            return False
         far = max(offset + 1, self._known[-1][1] if self._known else 0)
         position = self._taken[0] if self._taken else offset
         return positions.fits(self.unfinished + 2 + len(self._known), far - position)

@@ -58,12 +58,8 @@ class Unheld:
     def _look(self) -> tuple[Places, int]:
         """What nobody holds though the group is settled, and our place among its members. Blocking, bounded."""
         try:
-            members = asking.members(self._settings, self._group)
-            there = asking.partitions(self._settings, self._topics)
+            found, members = asking.unheld(self._settings, self._group, self._topics)
         except KafkaException as failure:
             log.info("unheld_unknown group=%s: %s", self._group, kafka.error_of(failure).str())
             return frozenset(), 0
-        if members is None:
-            return frozenset(), 0
-        held = {place for places in members.values() for place in places}
-        return frozenset(there - held), sum(name < self._instance for name in members)  # an id begins with its instance
+        return frozenset(found), sum(name < self._instance for name in members)  # an id begins with its instance

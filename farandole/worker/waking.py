@@ -10,7 +10,7 @@ from typing import Any
 
 from farandole import kafka
 from farandole.envelope import Coordinates
-from farandole.kafka import Headers, KafkaError
+from farandole.kafka import Headers, KafkaError, KafkaException
 from farandole.settings import Settings
 from farandole.wake import Wake
 
@@ -80,13 +80,16 @@ class Waking:
         reports: dict[int, Any] = {}
         producer = self._ready()
         for place, one in enumerate(due):
-            producer.produce(
-                self._topic,
-                value=one.value,
-                key=one.key,
-                headers=[*one.headers, *one.wake.headers()],
-                on_delivery=partial(_note, reports, place),
-            )
+            try:
+                producer.produce(
+                    self._topic,
+                    value=one.value,
+                    key=one.key,
+                    headers=[*one.headers, *one.wake.headers()],
+                    on_delivery=partial(_note, reports, place),
+                )
+            except KafkaException as refusal:  # too large for the client already
+                reports[place] = kafka.error_of(refusal)
         deadline = time.monotonic() + _DELIVERY + 1.0
         while producer.flush(0.1) and time.monotonic() < deadline and not self._leaving():
             pass

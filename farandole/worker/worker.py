@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
@@ -36,9 +36,6 @@ from farandole.worker.vitals import Vitals
 from farandole.worker.waits import Waits, put_behind
 
 T = TypeVar("T")
-
-#: Records taken and not yet committed, at most: what a long outage of the broker, or one hanging key, can pile up.
-MOST_IN_HAND = 10_000
 
 #: Records decoded and claimed together, at most: handlers and signals wait meanwhile.
 MOST_AT_A_TIME = 500
@@ -100,17 +97,21 @@ class Worker:
     async def run(self) -> None:
         """Work until asked to stop, or until something fails; then drain. Raises the first failure."""
         stopping = asyncio.ensure_future(self.stop.wait())
-        tasks = [asyncio.ensure_future(task) for task in self.tasks()]
-        first: list[asyncio.Future[Any]] = [stopping, self.flight.failure, *tasks]
+        writing = [asyncio.ensure_future(task) for task in (self.committing.run(), self.deferral.run())]
+        others = [asyncio.ensure_future(task) for task in self.tasks()]
+        watched: list[asyncio.Future[Any]] = [self.flight.failure, *writing, *others]
         failure: BaseException | None = None
         try:
-            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([stopping, *watched], return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.leaving = True
-            for task in (stopping, *tasks):
-                task.cancel()
-            await asyncio.wait([stopping, *tasks])
-            failure = next((ended.exception() for ended in first if ended.done() and not ended.cancelled()), None)
+            await _end([stopping, *others])
+            failure = _failure(watched)
+            if not failure:  # what ends is committed meanwhile, not at the end of the slowest
+                self.caution.leave()
+                await self.flight.drain(self.settings.grace_seconds)
+            await _end(writing)
+            failure = _failure(watched)
             await self.drain(lost=isinstance(failure, SlotLost))
         if failure:
             raise failure
@@ -120,8 +121,6 @@ class Worker:
         """What runs beside each other until one of them ends, which is a failure."""
         return [
             self._work(),
-            self.committing.run(),
-            self.deferral.run(),
             self.sweeper.run(self.stop),
             self.positions.watch(),
             self.unheld.watch(),
@@ -181,8 +180,7 @@ class Worker:
 
     def _has_room(self) -> bool:
         """Enough lies ready for the handlers to choose from, and no more; nothing is taken with the brake on."""
-        most = max(MOST_IN_HAND, 4 * self.agent.concurrency)
-        return self.flight.ready < self.ready and self.holdings.in_hand < most and not self.conduct.braked
+        return self.flight.ready < self.ready and not self.conduct.braked
 
     async def claim(self, items: list[Item]) -> None:
         """Give an outcome to what is not to be handled: claimed from another record, or behind an earlier event."""
@@ -248,3 +246,15 @@ class Worker:
     def in_settling(self, call: Callable[[Outage], T]) -> asyncio.Future[T]:
         """Run a blocking call on the settling thread."""
         return asyncio.get_running_loop().run_in_executor(self.settling, call, self.outage())
+
+
+async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def _failure(ended: Iterable[asyncio.Future[Any]]) -> BaseException | None:
+    """The first failure among these; that the slot is lost before any other, for nothing may be committed then."""
+    found = [error for future in ended if future.done() and not future.cancelled() and (error := future.exception())]
+    return next((error for error in found if isinstance(error, SlotLost)), found[0] if found else None)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from farandole import Agent
 from farandole.kafka import Record
 from farandole.outcome import Emitted, Skipped, Suspended
@@ -14,7 +16,7 @@ from farandole.settings import Settings
 from farandole.worker.deferral import Deferral
 from farandole.worker.flight import Flight
 from farandole.worker.holdings import Held, Item
-from farandole.worker.ledger import Ledger
+from farandole.worker.ledger import Ledger, SlotLost
 from farandole.worker.tracker import Tracker
 from farandole.worker.waits import Waits, put_behind
 
@@ -82,13 +84,30 @@ async def test_what_is_handed_over_after_the_row_was_written_but_was_claimed_bef
 
 async def test_only_what_is_durable_is_committed() -> None:
     bench, mine, taken, duplicate = Bench(), item(1), item(2), item(3)
+    taken.held = Held("jobs.asked", 1, Tracker(0), (0, []))
     for one in (mine, taken, duplicate):
         one.outcome = Suspended(60.0)
     bench.deferral.put_off([mine, taken, duplicate])
     assert bench.committed == []
-    await bench.flush([(taken, None), (duplicate, Skipped("duplicate"))])
+    under_way = asyncio.create_task(bench.deferral.flush())
+    while not bench.asked:  # noqa: ASYNC110  what it waits for is asked on this loop
+        await asyncio.sleep(0)
+    taken.held.lost = True
+    await bench.answer([(taken, None), (duplicate, Skipped("duplicate"))])
+    await under_way
     assert bench.committed == [mine, duplicate]
     assert duplicate.outcome == Skipped("duplicate")
+
+
+async def test_a_claim_that_is_another_worker_s_though_the_partition_is_held_makes_the_worker_begin_anew() -> None:
+    bench, taken = Bench(), item(1)
+    taken.outcome = Suspended(60.0)
+    bench.deferral.put_off([taken])
+    under_way = asyncio.create_task(bench.deferral.flush())
+    await bench.answer([(taken, None)])
+    with pytest.raises(SlotLost, match=r"the claim of jobs\.asked \[0\] 1 is another worker's"):
+        await under_way
+    assert bench.committed == []
 
 
 async def test_in_the_lane_of_an_event_that_is_put_off_all_others_are_put_off_at_once() -> None:

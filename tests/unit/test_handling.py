@@ -248,3 +248,22 @@ async def test_a_timeout_is_tried_again_although_the_policy_does_not_list_it() -
 
     assert await deliver(agent, Asked()) == DeadLettered("attempts", "")
     assert len(attempts) == 2
+
+
+class Panic(BaseException):
+    """As libraries written in other languages raise it."""
+
+
+@pytest.mark.parametrize(
+    "odd", [Panic("core"), GeneratorExit(), KeyboardInterrupt(), BaseExceptionGroup("g", [Panic()])]
+)
+async def test_whatever_a_handler_raises_is_an_error_of_its_attempt(odd: BaseException) -> None:
+    agent = Agent("answer", attempts=1)
+
+    @agent.handle
+    async def answer(event: Asked) -> None:
+        raise odd
+
+    outcome = await deliver(agent, Asked())
+    assert isinstance(outcome, DeadLettered)
+    assert type(odd).__name__ in outcome.error

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from farandole.worker import positions
 from farandole.worker.positions import MAX_BYTES, Note, Unreadable, decode, encode
-from farandole.worker.tracker import Tracker
+from farandole.worker.tracker import MOST, Tracker
 
 #: Kafka takes 4,095 and the client adds one.
 KAFKAS_LIMIT = 4_094
@@ -155,14 +155,17 @@ def test_whatever_was_found_to_fit_can_be_encoded(position: int, steps: int, cha
     assert len(text) <= KAFKAS_LIMIT
 
 
-def test_a_hanging_head_lets_a_long_row_finish_behind_it() -> None:
+def test_a_hanging_head_lets_a_long_row_finish_behind_it_but_no_endless_one() -> None:
     tracker = Tracker(0)
     tracker.take(0)
-    for offset in range(1, 200_000):
+    for offset in range(1, MOST):
         assert tracker.fits(offset)
         tracker.take(offset)
         tracker.finish(offset)
-    assert tracker.beyond() == [(1, 200_000)]
+    assert tracker.beyond() == [(1, MOST)]
+    assert not tracker.fits(MOST)
+    tracker.finish(0)
+    assert tracker.fits(MOST)
 
 
 def test_too_many_holes_do_not_fit() -> None:

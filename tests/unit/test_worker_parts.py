@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -15,11 +17,11 @@ from farandole.envelope import Coordinates, Emitter, Envelope, begin
 from farandole.errors import Stopped
 from farandole.handling import Handling
 from farandole.kafka import MAX_DEAD_LETTER_BYTES, Record
-from farandole.outcome import DeadLettered, Emitted
+from farandole.outcome import DeadLettered, Emitted, Failed
 from farandole.settings import Settings, load_settings
-from farandole.wake import Wake
+from farandole.wake import Wake, unwrap
 from farandole.worker.flight import Flight
-from farandole.worker.holdings import Held, Holdings, Item
+from farandole.worker.holdings import MOST_IN_HAND, Held, Holdings, Item
 from farandole.worker.intake import Intake
 from farandole.worker.outputs import DEAD, MAX_RECORD_BYTES, Outputs
 from farandole.worker.positions import Note, decode
@@ -175,6 +177,29 @@ async def test_a_drain_waits_for_what_runs_gives_it_up_after_the_grace_and_begin
     assert [each.outcome for each in items[1:]] == [None] * 3
 
 
+async def test_a_handler_that_will_not_be_cancelled_neither_holds_the_drain_nor_hides_later_ones() -> None:
+    agent, finished = Agent("answer", attempts=1, concurrency=1), list[Item]()
+
+    @agent.handle
+    async def answer(event: Asked) -> None:
+        if event.text == "0":
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+        else:
+            inner = asyncio.ensure_future(asyncio.sleep(60))
+            inner.cancel()
+            await inner
+
+    lost, held = holding(), holding()
+    flight = Flight(handling(agent, finished.append), 1, never)
+    flight.admit([item(lost, 0), item(held, 1, key=b"other")])
+    await asyncio.sleep(0)
+    lost.leaving = lost.lost = True
+    flight.let_go()
+    await eventually_true(lambda: flight.running == 0)
+    assert [type(one.outcome) for one in finished if one.held is held] == [DeadLettered]
+
+
 async def test_a_failure_that_the_worker_cannot_go_on_after_is_told() -> None:
     agent = Agent("answer")
 
@@ -226,13 +251,16 @@ def test_what_is_finished_is_planned_once_and_again_only_when_its_commit_failed(
     holdings.finish([items[0]])
     again = holdings.plan(plan.items)
     assert again
-    assert again.items == [items[1], items[2], items[0]]
-    assert (again.places[0].position, again.places[0].beyond) == (3, [])
+    assert again.items == [items[1], items[2]]
     assert again.token != plan.token
     holdings.commit(again)
+    last = holdings.plan([])
+    assert last
+    assert (last.items, last.places[0].position, last.places[0].beyond) == ([items[0]], 3, [])
+    holdings.commit(last)
     assert holdings.plan([]) is None
     assert not holdings.to_commit
-    assert holdings.in_hand == 1
+    assert holdings.held["jobs.asked", 0].tracker.unfinished == 1
 
 
 def test_nothing_of_a_lost_partition_is_planned_though_it_came_back() -> None:
@@ -241,6 +269,79 @@ def test_nothing_of_a_lost_partition_is_planned_though_it_came_back() -> None:
     holdings.drop([("jobs.asked", 0)])
     holdings.hold("jobs.asked", 0, 0)
     assert holdings.plan([]) is None
+
+
+def test_what_waited_of_a_partition_that_leaves_is_not_passed_over() -> None:
+    """While its last handlings end, the worker goes on taking of others: the records let go must be read by the next owner."""
+    holdings, items = worked(range(1))
+    held = holdings.held["jobs.asked", 0]
+    for offset in range(1, 9):
+        holdings.arrive(item(held, offset))
+    leaving = threading.Thread(target=holdings.leave, args=([("jobs.asked", 0)], 20.0))
+    leaving.start()
+    while not held.leaving:
+        time.sleep(0.001)
+    held.end = 9  # the end of the partition is met once more
+    assert holdings.take(100) == []
+    holdings.finish(items)
+    plan = holdings.plan([])
+    assert plan
+    assert [place.position for place in plan.places] == [1]
+    holdings.commit(plan)
+    leaving.join(20)
+    assert not leaving.is_alive(), "nothing is left to wait for"
+
+
+def test_a_plan_that_was_refused_is_planned_again_alone_and_without_what_was_lost_since() -> None:
+    holdings, items = worked(range(3))
+    holdings.finish(items[:2])
+    refused = holdings.plan([])
+    assert refused
+    holdings.finish(items[2:])
+    again = holdings.plan(refused.items)
+    assert again
+    assert again.items == items[:2], "what was too much must not grow"
+    holdings.commit(again)
+    rest = holdings.plan([])
+    assert rest
+    assert rest.items == items[2:]
+    holdings.drop([("jobs.asked", 0)])
+    holdings.hold("jobs.asked", 1, 0)
+    other = item(holdings.held["jobs.asked", 1], 0)
+    holdings.arrive(other)
+    holdings.finish(holdings.take(10))
+    found = holdings.plan(rest.items)
+    assert found
+    assert found.items == [other], "a lost plan does not stand in the way of what comes after it"
+
+
+def test_one_partition_full_of_records_leaves_the_others_their_share() -> None:
+    holdings = Holdings("answer.0", "life", 100)
+    holdings.hold("jobs.asked", 0, 0)
+    holdings.hold("jobs.asked", 1, 0)
+    hot, cool = (holdings.held["jobs.asked", partition] for partition in (0, 1))
+    for offset in range(MOST_IN_HAND + 50):
+        holdings.arrive(item(hot, offset))
+    while holdings.take(1000):
+        pass
+    assert hot.tracker.unfinished == MOST_IN_HAND
+    holdings.arrive(item(cool, 0))
+    assert len(holdings.take(1000)) == 1
+
+
+def test_large_records_are_taken_by_their_bytes_and_one_at_least() -> None:
+    holdings = Holdings("answer.0", "life", 100)
+    holdings.hold("jobs.asked", 0, 0)
+    held = holdings.held["jobs.asked", 0]
+    holdings.metadata = "generation 3"
+    for offset in range(80):
+        holdings.arrive(item(held, offset, value=b"x" * 1_000_000))
+    first = holdings.take(1000)
+    assert 60 < len(first) < 70
+    holdings.finish(first)
+    plan = holdings.plan([])
+    assert plan
+    assert len(plan.items) < 20, "what comes of them has to be written within seconds"
 
 
 def test_before_the_group_is_joined_nothing_is_planned_and_nothing_forgotten() -> None:
@@ -401,6 +502,14 @@ def test_an_output_is_measured_with_its_headers_and_word_of_the_failure_gets_thr
     assert told.size < MAX_RECORD_BYTES
 
 
+@pytest.mark.parametrize("reason", ["bad \ud800", "too long " * 300_000])
+def test_a_reason_that_no_event_can_hold_ends_the_job_all_the_same(reason: str) -> None:
+    failed = item(holding(), 0)
+    failed.outcome = Failed(reason)
+    (told,) = outputs().of(failed)
+    assert told.size < 10_000
+
+
 def test_a_dead_letter_larger_than_its_topic_takes_is_cut_and_says_so() -> None:
     held = holding()
     giant = item(held, 7, value=b"z" * (MAX_DEAD_LETTER_BYTES + 5))
@@ -410,3 +519,14 @@ def test_a_dead_letter_larger_than_its_topic_takes_is_cut_and_says_so() -> None:
     headers = dict(dead.headers)
     assert headers[DEAD + "cut_from_bytes"] == str(MAX_DEAD_LETTER_BYTES + 5).encode()
     assert headers[DEAD + "offset"] == b"7"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("run", "1000000000000"), ("seq", "-3"), ("partition", "10000000000"), ("offset", "9" * 25), ("topic", "a\0b")],
+)
+def test_a_record_with_numbers_that_no_wake_has_is_no_wake(name: str, value: str) -> None:
+    whole = Wake(Coordinates("jobs.asked", 3, 77, 123), seq=2, run=1, attempts=4, error="was away").headers()
+    bent = [(key, value.encode() if key == f"farandole.wake.{name}" else old) for key, old in whole]
+    record = Record("answer.wake", 0, 5, 999, b"k", b"v", bent)
+    assert unwrap(record, str) == (record, None)
