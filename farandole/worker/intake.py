@@ -66,7 +66,7 @@ class Intake:
         if self._thread.is_alive():
             self._thread.join()
         else:
-            self._consumer.close()
+            kafka.leave(self._consumer)
 
     def _run(self) -> None:
         member = self.membership
@@ -86,7 +86,7 @@ class Intake:
             member.failure = member.failure or failure
         finally:
             self._notify()
-            self._consumer.close()
+            kafka.leave(self._consumer)
 
     def _join(self) -> None:
         member = self.membership
