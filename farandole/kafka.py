@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from farandole.errors import Unreachable
 from farandole.settings import Settings
+from farandole.threads import Caller
 
 log = logging.getLogger("farandole.kafka")
 
@@ -135,6 +137,26 @@ def consumer(settings: Settings, group: str, **extra: Any) -> Consumer:
     return Consumer(config | extra, logger=log)
 
 
+#: Seconds. Leaving a group, or a last commit, takes milliseconds.
+_LEAVE = 10.0
+
+
+def bounded(call: Callable[[], object]) -> None:
+    """A consumer's last calls: one that has lost its coordinator, as after two restarts of the broker, may hang in them for
+    ever (librdkafka issues 5456 and 5511). Raises TimeoutError."""
+    caller = Caller("consumer")
+    caller.within(_LEAVE, call)
+    caller.close()
+
+
+def leave(consumer: Consumer) -> None:
+    """Leave the group and close. Where that hangs, the group misses the member when its session ends."""
+    try:
+        bounded(consumer.close)
+    except TimeoutError as hung:
+        log.warning("left_without_goodbye: %s", hung)
+
+
 def producer(settings: Settings, transactional_id: str | None = None, **extra: Any) -> Producer:
     """An idempotent producer, transactional when given an id. Keys land where Java clients put them (murmur2)."""
     config: dict[str, Any] = {
@@ -211,10 +233,12 @@ __all__ = [
     "TopicCollection",
     "TopicPartition",
     "admin",
+    "bounded",
     "check_broker",
     "consumer",
     "error_of",
     "is_outage",
+    "leave",
     "log",
     "producer",
     "record_of",

@@ -87,7 +87,7 @@ class Projector:
             self._leave()
         finally:
             self._writer.shutdown()
-            self._consumer.close()
+            kafka.leave(self._consumer)
             self._partitions.store.close()
 
     def _take(self) -> tuple[list[Record], dict[Place, int]]:
@@ -242,9 +242,9 @@ class Projector:
         parts = [TopicPartition(name(topic), number, offset) for (topic, number), offset in self._copied.items()]
         self._copied.clear()
         try:
-            if last:  # the binding's types know literals only
-                self._consumer.commit(offsets=parts, asynchronous=False)
+            if last:
+                kafka.bounded(lambda: self._consumer.commit(offsets=parts, asynchronous=False))
             else:
                 self._consumer.commit(offsets=parts, asynchronous=True)
-        except KafkaException as failure:
+        except (KafkaException, TimeoutError) as failure:
             log.debug("offsets_not_copied: %s", failure)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from farandole.errors import Stopped
-from farandole.outcome import DeadLettered, Emitted
+from farandole.outcome import DeadLettered
 from farandole.worker.brake import Brake
 from farandole.worker.flight import Flight
 from farandole.worker.holdings import Holdings, Item
@@ -35,24 +35,16 @@ class Conduct:
         return self._braked.is_set()
 
     def ended(self, items: Iterable[Item]) -> None:
-        """The outcome of these is known. What is to be emitted may still turn out too large, or not to fit its schema."""
+        """The outcome of these is known, for good."""
         for item in items:
-            if not isinstance(item.outcome, Emitted):
-                self._judge(item)
-
-    def _judge(self, item: Item) -> None:
-        if item.judged or item.outcome is None:
-            return
-        item.judged = True
-        if (reason := self._brake.saw(item.outcome)) and not self.braked:
-            self.signs.braked = reason
-            self._braked.set()
-            self._halt()
+            if item.outcome is not None and (reason := self._brake.saw(item.outcome)) and not self.braked:
+                self.signs.braked = reason
+                self._braked.set()
+                self._halt()
 
     def settled(self, items: Iterable[Item]) -> None:
         """These were committed: count them, and name what was set aside."""
         for item in items:
-            self._judge(item)
             outcome, record = item.outcome, item.record
             self.signs.settled(outcome)
             if isinstance(outcome, DeadLettered):

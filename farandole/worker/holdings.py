@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farandole.codec import Contract
 from farandole.envelope import Coordinates
@@ -20,8 +20,12 @@ from farandole.kafka import Record
 from farandole.outcome import Outcome
 from farandole.wake import Wake
 from farandole.worker import positions
+from farandole.worker.plans import Place, Plan
 from farandole.worker.positions import Note, Ranges
 from farandole.worker.tracker import Tracker
+
+if TYPE_CHECKING:
+    from farandole.worker.outputs import Output
 
 #: Records of one partition that were taken and are not yet committed, at most: what a long outage of the broker, or one
 #: hanging key, can pile up.
@@ -30,7 +34,7 @@ MOST_IN_HAND = 10_000
 #: Bytes of them, of all partitions together, as they lay in the log; decoded they take some times as much.
 MOST_BYTES = 64 * 1024 * 1024
 
-#: Bytes of the records in one plan: what comes of them has to be written within seconds.
+#: Bytes of outputs in one plan, about: they have to be written within seconds.
 _PLAN_BYTES = 16 * 1024 * 1024
 
 #: Seconds.
@@ -73,11 +77,11 @@ class Item:
     fields: dict[str, Any] | None = None  #: envelope and payload as decoded; None for bytes that are no event
     payload: Event | None = None
     outcome: Outcome | None = None
-    judged: bool = False  #: whether the brake has seen how it ended
+    outputs: Sequence[Output] = ()  #: the records that the outcome puts on the log
 
     @property
     def size(self) -> int:
-        """Bytes, about."""
+        """Bytes of the record, about."""
         return len(self.record.value or b"") + 200
 
     def event(self) -> tuple[Event, dict[str, Any]]:
@@ -90,29 +94,6 @@ class Item:
         """Where the record lay at first; `bare` takes the namespace off a topic."""
         record = self.record
         return Coordinates(bare(record.topic), record.partition, record.offset, record.timestamp_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A partition in a plan: the position to commit, what is finished beyond it, and both as text."""
-
-    held: Held
-    position: int
-    beyond: Ranges
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """One commit: items still owned, a position for each partition, and the group metadata of the same moment.
-
-    `token` names it: it is part of every place's text, so that the committed offsets tell whether it was made.
-    """
-
-    token: str
-    items: list[Item]
-    places: list[Place]
-    metadata: Any
 
 
 class Holdings:
@@ -241,7 +222,7 @@ class Holdings:
         size = 0
         while self._finished and len(found) < self._most and size < _PLAN_BYTES:
             found.append(self._finished.popleft())
-            size += found[-1].size
+            size += sum(output.size for output in found[-1].outputs)
         return found
 
     def _place(self, held: Held, note: Note) -> Place:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 
 from farandole import kafka
-from farandole.errors import Stopped
 from farandole.kafka import KafkaError, TopicPartition
 from farandole.settings import Settings
 from farandole.wake import unwrap
@@ -25,7 +24,7 @@ _POLL = 0.1
 _PATIENCE = 0.2
 
 #: Seconds. Leaving a group takes one answer of the broker.
-_CLOSE = 10.0
+_CLOSE = 12.0
 
 #: Bytes of records that wait for the worker, whatever their number; shared out among the partitions.
 _MAX_WAITING_BYTES = 32 * 1024 * 1024
@@ -67,7 +66,7 @@ class Intake:
         self.membership.closing.set()
         self._room.set()
         if not self._thread.is_alive():
-            self._consumer.close()
+            kafka.leave(self._consumer)
             return
         self._thread.join(_CLOSE)
         if self._thread.is_alive():  # a client that has lost its coordinator for good (librdkafka 5456, 5511)
@@ -91,7 +90,7 @@ class Intake:
             member.failure = member.failure or failure
         finally:
             self._notify()
-            self._consumer.close()
+            kafka.leave(self._consumer)
 
     def _join(self) -> None:
         member = self.membership
@@ -130,10 +129,8 @@ class Intake:
         elif code == KafkaError._AUTO_OFFSET_RESET:
             reason = f"the log no longer has offset {message.offset()} ({error.str()})"
             raise self._known.gap(message.topic() or "", message.partition() or 0, reason)
-        elif code == KafkaError.FENCED_INSTANCE_ID:
-            raise SlotLost(f"another consumer has this worker's group instance: {error.str()}")
-        elif error.fatal():
-            raise Stopped(f"the consumer failed: {error.str()}")
+        elif error.fatal() or code == KafkaError._FATAL:  # mostly another consumer with this worker's instance name
+            raise SlotLost(f"the consumer has failed for good: {error.str()}")
         else:
             log.warning("broker: %s", error.str())
 

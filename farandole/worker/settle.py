@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from farandole import asking, kafka
 from farandole.errors import Stopped
@@ -12,12 +12,13 @@ from farandole.kafka import KafkaError, KafkaException, TopicPartition
 from farandole.outage import Outage
 from farandole.settings import Settings
 from farandole.threads import Caller
-from farandole.worker.holdings import Holdings, Item, Place, Plan
+from farandole.worker.holdings import Holdings, Item
 from farandole.worker.intake import Intake
 from farandole.worker.ledger import Ledger, SlotLost
 from farandole.worker.membership import read_note
 from farandole.worker.missing import missing_topic
-from farandole.worker.outputs import Output, Outputs
+from farandole.worker.outputs import Output
+from farandole.worker.plans import Place, Plan
 
 log = logging.getLogger("farandole.settle")
 
@@ -36,7 +37,7 @@ class Settlement:
         settings: Settings,
         intake: Intake,
         holdings: Holdings,
-        outputs: Outputs,
+        topics: Sequence[str],
         ledger: Ledger,
         group: str,
     ) -> None:
@@ -44,7 +45,7 @@ class Settlement:
         self._group = group
         self._membership = intake.membership
         self._holdings = holdings
-        self._outputs = outputs
+        self._topics = topics
         self._ledger = ledger
         self._transactional_id = f"{group}.{ledger.slot}"
         self._producer: kafka.Producer | None = None
@@ -60,7 +61,7 @@ class Settlement:
 
     def _take_over(self) -> kafka.Producer:
         # A new one for each try: a producer that was made while the broker was away may never find it again.
-        self._bounded(lambda: asking.check_leaders(self._settings, self._outputs.topics))
+        self._bounded(lambda: asking.check_leaders(self._settings, self._topics))
         producer = kafka.producer(self._settings, self._transactional_id)
         self._bounded(lambda: producer.init_transactions(_CALL))
         return producer
@@ -110,7 +111,7 @@ class Settlement:
 
     def _transaction(self, plan: Plan, outage: Outage) -> None:
         """Write first, commit last. A crash before the last line leaves nothing behind that a reader sees."""
-        self._written = outputs = [output for item in plan.items for output in self._outputs.of(item)]
+        self._written = outputs = [output for item in plan.items for output in item.outputs]
         producer = self._producer or self.open(outage)
         producer.begin_transaction()
         for output in outputs:

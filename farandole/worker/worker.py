@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
@@ -21,6 +21,7 @@ from farandole.worker.committing import Committing
 from farandole.worker.conduct import Conduct
 from farandole.worker.decoding import Decoding
 from farandole.worker.deferral import Deferral
+from farandole.worker.ending import end, failure_of
 from farandole.worker.flight import Flight
 from farandole.worker.holdings import Holdings, Item
 from farandole.worker.intake import Intake
@@ -65,6 +66,7 @@ class Worker:
         self.came = asyncio.Event()  #: something to take, or room for it
         self.ready = agent.concurrency + max(agent.concurrency, settings.batch)  #: records to choose from
         self.ledger = Ledger(settings, agent.name, self.outage)
+        self.outputs = Outputs(settings, wiring)
         self.decoding = Decoding(settings, wiring, SchemaLog(settings), self.outage)
         self.flight = Flight(self.handle, agent.concurrency, self.put_behind)
         self.conduct = Conduct(agent.name, agent.brake, self.flight.halt)
@@ -88,8 +90,8 @@ class Worker:
         lifelines = Lifelines(self.agent.name, self.ledger.owner, ahead, self.isolation.living)
         self.caution = Caution(lifelines, self.isolation, settings.bare, partial(self.blocking, self.ledger.run))
         stack.push_async_callback(asyncio.to_thread, self.intake.close)
-        outputs = Outputs(settings, self.wiring)
-        self.settlement = Settlement(settings, self.intake, self.holdings, outputs, self.ledger, group)
+        written = self.outputs.topics
+        self.settlement = Settlement(settings, self.intake, self.holdings, written, self.ledger, group)
         self.committing = Committing(self.holdings, lambda: self.in_settling(self.settlement.settle), self.settled)
         await self.in_settling(self.settlement.open)
         self.intake.start()
@@ -105,13 +107,13 @@ class Worker:
             await asyncio.wait([stopping, *watched], return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.leaving = True
-            await _end([stopping, *others])
-            failure = _failure(watched)
+            await end([stopping, *others])
+            failure = failure_of(watched)
             if not failure:  # what ends is committed meanwhile, not at the end of the slowest
                 self.caution.leave()
                 await self.flight.drain(self.settings.grace_seconds)
-            await _end(writing)
-            failure = _failure(watched)
+            await end(writing)
+            failure = failure_of(watched)
             await self.drain(lost=isinstance(failure, SlotLost))
         if failure:
             raise failure
@@ -213,6 +215,10 @@ class Worker:
 
     def finish(self, items: list[Item]) -> None:
         """Commit what has ended; what is put off, only once that is durable."""
+        for item in items:
+            item.outputs = self.outputs.of(
+                item
+            )  # which may change the outcome: what cannot be written is a dead letter
         self.conduct.ended(items)
         self.deferral.put_off([item for item in items if isinstance(item.outcome, Suspended)])
         if ended := [item for item in items if not isinstance(item.outcome, Suspended)]:
@@ -246,15 +252,3 @@ class Worker:
     def in_settling(self, call: Callable[[Outage], T]) -> asyncio.Future[T]:
         """Run a blocking call on the settling thread."""
         return asyncio.get_running_loop().run_in_executor(self.settling, call, self.outage())
-
-
-async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-
-
-def _failure(ended: Iterable[asyncio.Future[Any]]) -> BaseException | None:
-    """The first failure among these; that the slot is lost before any other, for nothing may be committed then."""
-    found = [error for future in ended if future.done() and not future.cancelled() and (error := future.exception())]
-    return next((error for error in found if isinstance(error, SlotLost)), found[0] if found else None)

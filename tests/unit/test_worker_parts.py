@@ -23,7 +23,7 @@ from farandole.wake import Wake, unwrap
 from farandole.worker.flight import Flight
 from farandole.worker.holdings import MOST_IN_HAND, Held, Holdings, Item
 from farandole.worker.intake import Intake
-from farandole.worker.outputs import DEAD, MAX_RECORD_BYTES, Outputs
+from farandole.worker.outputs import DEAD, MAX_RECORD_BYTES, Output, Outputs
 from farandole.worker.positions import Note, decode
 from farandole.worker.tracker import Tracker
 
@@ -338,6 +338,8 @@ def test_large_records_are_taken_by_their_bytes_and_one_at_least() -> None:
         holdings.arrive(item(held, offset, value=b"x" * 1_000_000))
     first = holdings.take(1000)
     assert 60 < len(first) < 70
+    for one in first:
+        one.outputs = [Output("jobs.answered", "k", b"y" * 1_000_000, [])]
     holdings.finish(first)
     plan = holdings.plan([])
     assert plan
