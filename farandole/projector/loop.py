@@ -18,6 +18,7 @@ from farandole.kafka import KafkaError, KafkaException, Message, Record, TopicPa
 from farandole.postgres import OUTAGES
 from farandole.projections import Projection
 from farandole.projector import outages
+from farandole.projector.outsider import Outsider
 from farandole.projector.partitions import Partitions
 from farandole.projector.rows import Rows
 from farandole.projector.store import Folded, Place, ProjectionChanged, Store
@@ -67,6 +68,7 @@ class Projector:
         self._rows = Rows(SchemaLog(settings), settings)
         self._consumer = kafka.consumer(settings, settings.group("projector"))
         self._partitions = Partitions(settings, self._consumer, Store(settings, found, self._owner))
+        self._outsider = Outsider(settings)
         self._writer = ThreadPoolExecutor(1, "projector-writer")
         self._writing: _Writing | None = None
         self._copied: dict[Place, int] = {}  #: written, and not yet told to Kafka
@@ -172,6 +174,7 @@ class Projector:
 
     def _look_around(self) -> None:
         """What is due now and then, each at its own pace."""
+        self._outsider.look(self._consumer.memberid())
         now = time.monotonic()
         if now >= self._next_check:
             self._next_check = now + CHECK
