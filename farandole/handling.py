@@ -48,6 +48,8 @@ class Handling:
     outage: Callable[[], Outage] = lambda: Outage("handler", 0.0)
     suspends: bool = False  #: long waits are handed back as `Suspended`; otherwise all are made in place
     chance: Callable[[], float] = random.random
+    #: Whether the worker has cancelled a task, and leaves; a handler may do so by itself, which is an error of its attempt.
+    abandoned: Callable[[asyncio.Task[Any]], bool] = lambda task: task.cancelling() > 0
     processes: Processes | None = None  #: of an agent with `cpu`, which runs its handler there
 
     async def run(self, payload: Event, envelope: Envelope, attempts_before: int = 0, first_error: str = "") -> Outcome:
@@ -106,8 +108,10 @@ class Handling:
             raise
         except BaseException as odd:
             task = asyncio.current_task()
-            if isinstance(odd, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise  # the worker leaves
+            if isinstance(odd, asyncio.CancelledError) and task is not None and self.abandoned(task):
+                raise
+            while task is not None and task.cancelling():  # by its own hand: the next attempt is to run
+                task.uncancel()
             # Something inside the handler was cancelled, asked to exit, or panicked: an error of this attempt, no more.
             raise RuntimeError(f"the handler raised {type(odd).__name__}") from odd
 

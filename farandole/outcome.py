@@ -35,7 +35,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class DeadLettered:
-    """The event cannot be handled. `cause` is a stable word: undecodable, empty, unknown_schema, invalid, rejected,
+    """The event cannot be handled. `cause` is a stable word: undecodable, empty, unknown_schema, invalid, not_read, rejected,
     not_retried, attempts, wrong_output, too_large, killed; `error` is the first error met, `last_error` the last one, for
     people."""
 

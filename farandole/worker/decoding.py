@@ -40,6 +40,9 @@ class Decoding:
         written = records.writer_of(item.record, self._schemas)
         contract = self._wiring.reads.get(written.name)
         if contract is None:
+            if item.wake:  # it was put off by, or given back to, this very agent: nobody else will handle it
+                known = ", ".join(self._wiring.reads)
+                raise Poison("not_read", f"{written.name} came back to an agent that reads {known}")
             item.outcome = Skipped("not_read")
             return
         item.contract = contract

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from farandole.worker.holdings import Held, Item
 from farandole.worker.lanes import Lane, Lanes
@@ -36,6 +38,7 @@ class Flight:
         self._halted = False
         self._sources: set[Held] = set()
         self._tasks: dict[asyncio.Task[None], Item | None] = {}
+        self._given_up: set[asyncio.Task[None]] = set()
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -81,7 +84,7 @@ class Flight:
             self._lanes.drop(held)
         for task, item in self._tasks.items():
             if item is not None and item.held.lost:
-                task.cancel()
+                self._give_up(task)
 
     def halt(self) -> None:
         """Begin nothing more; what runs goes on."""
@@ -97,9 +100,17 @@ class Flight:
         if left:
             log.warning("abandoned %d handlings that did not end within the grace period", len(left))
             for task in left:
-                task.cancel()
+                self._give_up(task)
             if (await asyncio.wait(left, timeout=_CANCELLED))[1]:
                 log.warning("handlings go on although they were cancelled; they are left behind")
+
+    def abandoned(self, task: asyncio.Task[Any]) -> bool:
+        """Whether the worker itself has cancelled what this task handles."""
+        return task in self._given_up
+
+    def _give_up(self, task: asyncio.Task[None]) -> None:
+        self._given_up.add(task)
+        task.cancel()
 
     def _start(self) -> None:
         while len(self._tasks) < self._concurrency and (lane := self._lanes.start()):
@@ -122,12 +133,17 @@ class Flight:
                 self._tasks[task] = None
                 lanes.done(lane)
                 item.held.running -= 1
-            while task.cancelling():  # its handler was cancelled with its partition, and ended all the same
-                task.uncancel()
+            self._given_up.discard(task)
+            if task.cancelling():  # its handler was cancelled, by us or by itself, and ended all the same
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0)  # where it would be delivered, to the next handler
+                while task.cancelling():
+                    task.uncancel()
             lane = lanes.start() if lanes is self._lanes else None
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
+        self._given_up.discard(task)
         failure = None if task.cancelled() else task.exception()
         if failure and not self.failure.done():
             self.failure.set_exception(failure)

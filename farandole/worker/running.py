@@ -23,7 +23,14 @@ async def run_worker(worker: Worker) -> None:
         slot = await worker.blocking(worker.ledger.open)
         resource = await stack.enter_async_context(agent.resource(settings)) if agent.resource else None
         processes = await stack.enter_async_context(Processes(agent)) if agent.cpu else None
-        handling = Handling(worker.wiring, resource, outage=worker.outage, suspends=True, processes=processes)
+        handling = Handling(
+            worker.wiring,
+            resource,
+            outage=worker.outage,
+            suspends=True,
+            processes=processes,
+            abandoned=worker.flight.abandoned,
+        )
         await worker.open(stack, handling)
         await stack.enter_async_context(Beat(settings, agent.name, slot, worker.vitals))
         group, topic = settings.group(agent.name), settings.topic(worker.wiring.topic)

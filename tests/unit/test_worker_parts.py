@@ -200,6 +200,38 @@ async def test_a_handler_that_will_not_be_cancelled_neither_holds_the_drain_nor_
     assert [type(one.outcome) for one in finished if one.held is held] == [DeadLettered]
 
 
+@pytest.mark.parametrize("ends", ["waits", "returns"])
+async def test_a_handler_that_cancels_itself_has_failed_an_attempt_and_does_no_harm_to_the_next(ends: str) -> None:
+    agent, finished = Agent("answer", attempts=1, concurrency=1), list[Item]()
+
+    @agent.handle
+    async def answer(event: Asked) -> Answered:
+        if event.text == "0":
+            task = asyncio.current_task()
+            assert task
+            task.cancel()
+            if ends == "waits":
+                await asyncio.sleep(60)
+        else:
+            await asyncio.sleep(0)
+        return Answered(text=event.text)
+
+    made = Handling(agent.wiring("jobs"))
+
+    async def handle(one: Item) -> bool:
+        payload, fields = one.event()
+        one.outcome = await made.run(payload, Envelope(fields))
+        finished.append(one)
+        return False
+
+    flight = Flight(handle, 1, never)
+    made.abandoned = flight.abandoned
+    flight.admit([item(holding(), offset) for offset in range(2)])
+    await eventually_true(lambda: flight.running == 0)
+    kinds = [type(one.outcome) for one in finished]
+    assert kinds == [DeadLettered if ends == "waits" else Emitted, Emitted]
+
+
 async def test_a_failure_that_the_worker_cannot_go_on_after_is_told() -> None:
     agent = Agent("answer")
 
