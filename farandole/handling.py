@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import sys
+import sysconfig
 import threading
 import time
 import traceback
@@ -184,15 +184,23 @@ def _is_outage(error: Exception) -> bool:
     return isinstance(error, Unreachable) or postgres.is_away(error) or kafka.is_outage(error)
 
 
+#: Whose frames say nothing to who wrote the handler: the runtime's, the libraries', the standard library's.
+_FOREIGN = tuple(
+    {Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib"))}
+)
+_LIBRARIES = {"site-packages", "dist-packages"}  #: wherever they lie: an interpreter may have several
+
+
+def _is_own(file: str) -> bool:
+    """Whether the user wrote it."""
+    path = Path(file)
+    return _LIBRARIES.isdisjoint(path.parts) and not any(path.is_relative_to(folder) for folder in _FOREIGN)
+
+
 def _place(error: BaseException) -> str:
     """File and line of the innermost frame that is neither ours nor a library's; "" when there is none."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not any(part in _FOREIGN for part in Path(frame.filename).parts)]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
-
-
-#: Folders whose frames say nothing to who wrote the handler.
-_FOREIGN = {"site-packages", "dist-packages", "farandole", f"python{sys.version_info.major}.{sys.version_info.minor}"}
 
 
 def _text(error: BaseException) -> str:
