@@ -205,6 +205,12 @@ async def test_without_a_projection_a_job_is_unknown_and_waiting_ends(farandole_
         assert raised.value.job is None
 
 
+async def test_what_is_no_job_id_is_refused_before_the_database_is_asked(farandole_settings: Settings) -> None:
+    async with Client(farandole_settings) as client:
+        with pytest.raises(FarandoleError, match="'00000000' is no job id; expected a UUID"):
+            await client.wait("00000000")  # type: ignore[arg-type]
+
+
 async def test_a_value_that_does_not_fit_the_schema_is_refused_before_anything_is_sent(
     farandole_settings: Settings,
 ) -> None:
