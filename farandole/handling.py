@@ -84,20 +84,20 @@ class Handling:
         """What a failed attempt leads to: an end, or so many seconds in place."""
         retries = self.wiring.agent.retries
         cause = retries.ends_at_once(error) or ("attempts" if attempt >= retries.attempts else None)
+        seconds = 0.0 if cause else retries.wait(attempt, error, self.chance())
+        put_off = not cause and self.suspends and seconds > retries.in_place
         log.warning(
-            "attempt_failed agent=%s job=%s attempt=%d: %s",
+            "attempt_failed agent=%s job=%s attempt=%d (%s): %s",
             self.wiring.agent.name,
             envelope.raw["trace_id"],
             attempt,
+            f"the last: {cause}" if cause else f"{'put off for' if put_off else 'again in'} {seconds:.2f} s",
             _text(error),
             exc_info=error if cause else None,
         )
         if cause:
             return DeadLettered(cause, first_error, attempt, _text(error))
-        seconds = retries.wait(attempt, error, self.chance())
-        if self.suspends and seconds > retries.in_place:
-            return Suspended(seconds, first_error, attempt)
-        return seconds
+        return Suspended(seconds, first_error, attempt) if put_off else seconds
 
     async def _attempt(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
         try:

@@ -81,6 +81,24 @@ async def test_a_failing_handler_is_tried_again_a_bounded_number_of_times(error:
     assert (too_late.cause, too_late.attempts) == ("attempts", 3)
 
 
+@pytest.mark.parametrize(
+    ("error", "attempts", "said"),
+    [
+        (Retry(after=0.5), 2, "attempt=1 (again in 0.50 s): Retry"),
+        (Retry(after=180), 2, "attempt=1 (put off for 180.00 s): Retry"),
+        (ValueError("x"), 1, "attempt=1 (the last: attempts): ValueError"),
+    ],
+)
+async def test_the_log_says_what_follows_a_failed_attempt(
+    error: Exception, attempts: int, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def at_once(seconds: float) -> None: ...
+
+    wiring = agent_of(raising(error), attempts=attempts).wiring("jobs")
+    await Handling(wiring, sleep=at_once, suspends=True).run(Asked(), envelope())
+    assert said in caplog.text
+
+
 async def test_an_error_names_the_line_of_the_handler_wherever_the_project_lies(tmp_path: Path) -> None:
     file = tmp_path / "farandole" / "agents" / "answer.py"
     file.parent.mkdir(parents=True)
