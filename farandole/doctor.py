@@ -233,7 +233,9 @@ def check_work(state: Examination) -> Iterator[Finding]:
     for one in found.agents:
         if one.lag and one.lag.records and not one.members:
             advice = (
-                f"farandole run {files[one.agent]}" if one.declared else "delete its group, if the agent is no more"
+                f"farandole run {files[one.agent]}"
+                if one.declared
+                else "if the agent is no more, delete its group and its rows of agent_offset"
             )
             what = f"{one.agent} is {one.lag.records} records behind and has no worker"
             findings.append(Finding("work", "warning", what, advice))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import logging
 import re
 import secrets
 import shlex
@@ -17,6 +18,8 @@ import pytest
 from pydantic import SecretStr
 
 from farandole.agent import Agent
+from farandole.context import BlockingContext, Context
+from farandole.envelope import Envelope
 from farandole.errors import ExitCode
 from farandole.outcome import DeadLettered
 from farandole.settings import Settings, variables
@@ -90,6 +93,13 @@ def test_the_table_of_arguments_is_that_of_the_agent() -> None:
     for name, shown in rows.items():
         if shown.startswith("`"):
             assert ast.literal_eval(shown.strip("`")) == declared[name].default, name
+
+
+def test_the_table_of_the_context_is_that_of_the_context() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", README.split("**The handler.**")[1].split("\n\n")[1], re.MULTILINE)
+    for kind in (Context, BlockingContext):
+        handed: Any = kind(Envelope({}), 1, None, logging.getLogger())
+        assert set(rows) == {name for name in dir(handed) if not name.startswith("_")}
 
 
 def test_every_cause_of_a_dead_letter_is_explained() -> None:
