@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Never, TypeVar
 
 from farandole.avro import topic_of
 from farandole.codec import Contract, contract
@@ -73,7 +73,12 @@ class Agent:
         version: str = "",
         if_dead: Literal["fail"] | None = None,
         brake: int | None = 100,
+        **unknown: Never,
     ) -> None:
+        for option in unknown:
+            raise ConfigurationError(
+                f"agent {name}: unknown option {option!r}; expected {', '.join(Agent.__init__.__kwdefaults__ or ())}"
+            )
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
             raise ConfigurationError(
                 f"agent name {name!r}: expected lower-case letters, digits and _, at most 40 characters"

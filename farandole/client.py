@@ -225,6 +225,8 @@ class Client:
 
     async def _read(self, question: Callable[[postgres.AsyncConnection[Any], UUID], Awaitable[T]], trace_id: UUID) -> T:
         """Ask the database; one connection serves all questions, one after the other."""
+        if not ids.is_id(str(trace_id).lower()):
+            raise FarandoleError(f"{trace_id!r} is no job id; expected a UUID", ExitCode.USAGE)
         async with self._reading:
             if self._database is None or self._database.closed:
                 self._database = await postgres.connect_async(self.settings, application="farandole client")

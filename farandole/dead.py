@@ -18,11 +18,12 @@ from farandole.kafka import Record
 from farandole.postgres import Connection, dict_row, psycopg, script
 from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
+from farandole.standing import ALIVE
 
 _FOLDER = Path(__file__).parent / "sql"
 _SQL = {
     name: script((_FOLDER / f"{name}.sql").read_text(encoding="utf-8"))
-    for name in ("dead_letters", "dead_counts", "folded")
+    for name in ("dead_letters", "dead_counts", "dead_attended", "folded")
 }
 
 #: The record and word of it are of one transaction; their timestamps differ by what the producer waited in between.
@@ -115,6 +116,11 @@ def letters(connection: Connection[Any], chosen: Chosen, gone: Iterable[UUID] = 
 def counts(connection: Connection[Any], chosen: Chosen, gone: Iterable[UUID] = ()) -> list[Count]:
     """How many they are, by agent and cause, whatever the limit."""
     return [Count(**row) for row in _rows(connection, "dead_counts", asdict(chosen) | {"gone": list(gone)})]
+
+
+def attended(connection: Connection[Any]) -> set[str]:
+    """Agents that have a living worker."""
+    return {row["agent"] for row in _rows(connection, "dead_attended", {"alive": ALIVE})}
 
 
 def unfolded(settings: Settings, connection: Connection[Any]) -> Unfolded:

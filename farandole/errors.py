@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from farandole import durations
+
 
 class ExitCode(IntEnum):
     """How a command ended. Numbers are part of the interface: scripts may test them."""
@@ -77,13 +79,18 @@ LONGEST = 366 * 86_400
 
 
 class Retry(Exception):
-    """Raised by a handler: try this event again, `after` seconds from now (default: the agent's backoff)."""
+    """Raised by a handler: try this event again, `after` so long (default: the agent's backoff).
 
-    def __init__(self, reason: str = "the handler asked for a retry", *, after: float | None = None) -> None:
+    `after` is a number of seconds, or text such as "5s" or "2m"; the attribute is in seconds. Raises ValueError for what
+    is neither, or longer than a year.
+    """
+
+    def __init__(self, reason: str = "the handler asked for a retry", *, after: float | str | None = None) -> None:
         super().__init__(reason)
-        if after is not None and not 0 <= after <= LONGEST:
-            raise ValueError(f"Retry(after={after}): expected seconds, from 0 to {LONGEST:,} (a year)")
-        self.after = after
+        self.after = None if after is None else durations.read(after)
+        if after is not None and (self.after is None or not 0 <= self.after <= LONGEST):
+            expected = f"expected seconds, from 0 to {LONGEST:,} (a year), or a duration such as '5s' or '2m'"
+            raise ValueError(f"Retry(after={after!r}): {expected}")
 
 
 class Reject(Exception):

@@ -13,12 +13,12 @@ from farandole import lag
 from farandole.errors import ExitCode, FarandoleError
 from farandole.postgres import Connection
 from farandole.settings import Settings
+from farandole.standing import AgentStanding, Standing
 
 #: The name under which the projector's gaps are listed and accepted; no agent can have it.
 PROJECTOR = "projector"
 
 _SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("gaps_*.sql")}
-_PROJECTOR = "SELECT topic, partition, gap FROM projector_offset WHERE gap IS NOT NULL ORDER BY topic, partition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,38 @@ def known(connection: Connection[Any], agent: str | None = None) -> dict[tuple[s
     return {(row[0], row[1], row[2]): Known(*row[3:7]) for row in rows}
 
 
-def listed(connection: Connection[Any]) -> list[Gap]:
-    """The gaps that agents and the projector have stopped at."""
-    found = [Gap(*place, kept.gap) for place, kept in known(connection).items() if kept.gap]
-    return found + [Gap(PROJECTOR, *row) for row in connection.execute(_PROJECTOR)]
+def listed(standing: Standing) -> list[Gap]:
+    """The gaps that agents and the projector have stopped at, and those at which an agent would stop if it ran."""
+    stuck = [*((one.agent, one.gaps) for one in standing.agents), (PROJECTOR, standing.projector.gaps)]
+    return [Gap(who, gap.topic, gap.partition, gap.reason) for who, gaps in stuck for gap in gaps]
+
+
+def chosen(standing: Standing, agent: str, topic: str | None, partition: int | None) -> list[Gap]:
+    """The gaps that a person means; with topic and partition a place of the agent's, gap or not.
+
+    Raises FarandoleError for an agent that nothing is known of, a topic that it does not read, and where there is no gap.
+    """
+    known_by_name = {one.agent: one for one in standing.agents if one.declared or one.known}
+    if agent != PROJECTOR and agent not in known_by_name:
+        names = ", ".join([*known_by_name, PROJECTOR])
+        raise FarandoleError(f"no agent {agent!r}, in the project or on the broker; known: {names}", ExitCode.NOT_FOUND)
+    if topic is not None and agent != PROJECTOR:
+        _check_read(known_by_name[agent], topic)
+    of_agent = [gap for gap in listed(standing) if gap.agent == agent]
+    found = [gap for gap in of_agent if topic in (None, gap.topic) and partition in (None, gap.partition)]
+    if not found and topic is not None and partition is not None and agent != PROJECTOR:
+        found = [Gap(agent, topic, partition, "")]
+    if not found:
+        raise FarandoleError(
+            f"{agent} has no such gap; `farandole gaps list` shows those there are", ExitCode.NOT_FOUND
+        )
+    return found
+
+
+def _check_read(agent: AgentStanding, topic: str) -> None:
+    read = [*filter(None, [agent.topic]), f"{agent.agent}.wake"]
+    if agent.topic and topic not in {*read, *(gap.topic for gap in agent.gaps)}:
+        raise FarandoleError(f"{agent.agent} does not read {topic}; it reads {' and '.join(read)}", ExitCode.USAGE)
 
 
 def accept(settings: Settings, connection: Connection[Any], gaps: list[Gap], at: str) -> dict[Gap, int]:

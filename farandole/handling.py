@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import sys
+import sysconfig
 import threading
 import time
 import traceback
@@ -86,20 +86,20 @@ class Handling:
         """What a failed attempt leads to: an end, or so many seconds in place."""
         retries = self.wiring.agent.retries
         cause = retries.ends_at_once(error) or ("attempts" if attempt >= retries.attempts else None)
+        seconds = 0.0 if cause else retries.wait(attempt, error, self.chance())
+        put_off = not cause and self.suspends and seconds > retries.in_place
         log.warning(
-            "attempt_failed agent=%s job=%s attempt=%d: %s",
+            "attempt_failed agent=%s job=%s attempt=%d (%s): %s",
             self.wiring.agent.name,
             envelope.raw["trace_id"],
             attempt,
+            f"the last: {cause}" if cause else f"{'put off for' if put_off else 'again in'} {seconds:.2f} s",
             _text(error),
             exc_info=error if cause else None,
         )
         if cause:
             return DeadLettered(cause, first_error, attempt, _text(error))
-        seconds = retries.wait(attempt, error, self.chance())
-        if self.suspends and seconds > retries.in_place:
-            return Suspended(seconds, first_error, attempt)
-        return seconds
+        return Suspended(seconds, first_error, attempt) if put_off else seconds
 
     async def _attempt(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
         try:
@@ -188,15 +188,23 @@ def _is_outage(error: Exception) -> bool:
     return isinstance(error, Unreachable) or postgres.is_away(error) or kafka.is_outage(error)
 
 
+#: Whose frames say nothing to who wrote the handler: the runtime's, the libraries', the standard library's.
+_FOREIGN = tuple(
+    {Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib"))}
+)
+_LIBRARIES = {"site-packages", "dist-packages"}  #: wherever they lie: an interpreter may have several
+
+
+def _is_own(file: str) -> bool:
+    """Whether the user wrote it."""
+    path = Path(file)
+    return _LIBRARIES.isdisjoint(path.parts) and not any(path.is_relative_to(folder) for folder in _FOREIGN)
+
+
 def _place(error: BaseException) -> str:
     """File and line of the innermost frame that is neither ours nor a library's; "" when there is none."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not any(part in _FOREIGN for part in Path(frame.filename).parts)]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
-
-
-#: Folders whose frames say nothing to who wrote the handler.
-_FOREIGN = {"site-packages", "dist-packages", "farandole", f"python{sys.version_info.major}.{sys.version_info.minor}"}
 
 
 def _text(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from farandole.standing import ALIVE, AgentStanding, Gap, Lag, ProjectorStanding
 
 _SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("health_*.sql")}
 
-#: Seconds. The ages of the oldest records are looked for this long, over all agents.
+#: Seconds.
 OLDEST = 8.0
 
 
@@ -47,8 +47,11 @@ class _Log:
     topic_ids: dict[str, str] = field(default_factory=dict)
 
 
-def look(settings: Settings, declared: Mapping[str, str], only: str | None = None) -> Standing:
+def look(
+    settings: Settings, declared: Mapping[str, str], only: str | None = None, *, oldest: float = OLDEST
+) -> Standing:
     """How everything stands. `declared` are the project's agents with their topics; `only` names one agent to look at.
+    The ages of the oldest records are looked for `oldest` seconds, over all agents; 0: they are not.
 
     A broker or a database that does not answer leaves its part out, and is named in the result.
     """
@@ -66,7 +69,7 @@ def look(settings: Settings, declared: Mapping[str, str], only: str | None = Non
         no_broker = str(failure)
     if log and not only:
         names |= {name for name in _stray(settings, log.partitions) if log.groups[settings.group(name)].offsets}
-    standing = _Look(settings, database, log, time.monotonic() + OLDEST)
+    standing = _Look(settings, database, log, time.monotonic() + oldest)
     agents = [standing.agent(name, declared.get(name), name in declared) for name in _in_order(names, declared)]
     return Standing(agents, standing.projector(), no_broker, no_database, standing.notes)
 

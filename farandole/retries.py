@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, get_args
 
+from farandole import durations
 from farandole.errors import ConfigurationError, Fail, FarandoleError, Poison, Reject, Retry
 
 Errors = type[Exception] | Iterable[type[Exception]]
 Order = Literal["overtake", "hold"]
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 #: What a handler says in the runtime's own words: neither list may give them another meaning.
 _OWN = (Retry, Reject, Fail, Poison, FarandoleError)
@@ -25,11 +23,7 @@ def seconds(value: str | float, what: str, *, zero: bool = False) -> float:
     >>> seconds("250ms", "backoff")
     0.25
     """
-    if isinstance(value, int | float):
-        found: float | None = float(value)
-    else:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)", value.strip())
-        found = float(match[1]) * _UNITS[match[2]] if match else None
+    found = durations.read(value)
     if found is None or not (0 < found < inf or (zero and found == 0)):
         raise ConfigurationError(f"{what} is {value!r}; expected a duration such as '250ms', '60s' or '5m'")
     return found

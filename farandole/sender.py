@@ -9,9 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from farandole import kafka, schemas, topics
-from farandole.errors import FarandoleError, Unreachable
+from farandole.avro import topic_of
+from farandole.errors import ExitCode, FarandoleError, Unreachable
 from farandole.event import Event
 from farandole.kafka import KafkaError
+from farandole.schema_log import SCHEMA_TOPIC
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.client")
@@ -50,7 +52,9 @@ class Chunk:
         if self._error is None:
             return [UUID(trace_id) for trace_id in self.trace_ids]
         if self._error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-            raise FarandoleError("the topic does not exist; `farandole topics` creates what the project declares")
+            raise FarandoleError(
+                "the topic does not exist; `farandole topics` creates what the project declares", ExitCode.NOT_FOUND
+            )
         if self._error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             raise FarandoleError("the topic refused an event as too large; its limit is the topic's max.message.bytes")
         if kafka.is_outage(kafka.KafkaException(self._error)) or self._error.code() == KafkaError._MSG_TIMED_OUT:
@@ -101,7 +105,12 @@ def check_size(value: bytes) -> None:
 
 
 def announce(settings: Settings, event: type[Event]) -> None:
-    """Make the event's topic and schema known; comes before the first record of it."""
+    """Make the event's topic and schema known; comes before the first record of it.
+
+    Raises FarandoleError for a topic that is missing where the settings do not let it be created.
+    """
     if settings.create_topics:
         topics.ensure(settings, topics.of_events(settings, [event]))
+    elif missing := topics.missing(settings, [SCHEMA_TOPIC, topic_of(event, settings.flow)]):
+        raise topics.absent(settings.topic(name) for name in missing)
     schemas.publish(settings, [event])

@@ -11,7 +11,7 @@ from typing import Any
 from farandole import kafka
 from farandole.agent import Agent
 from farandole.avro import topic_of
-from farandole.errors import ConfigurationError, FarandoleError, Unreachable
+from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Unreachable
 from farandole.event import Event
 from farandole.flow import RUNTIME_EVENTS
 from farandole.kafka import KafkaError, KafkaException
@@ -140,6 +140,13 @@ def missing(settings: Settings, names: Iterable[str]) -> list[str]:
     """Those of `names` (without the namespace) that the broker does not have."""
     there, _ = _partitions(settings, kafka.admin(settings))
     return sorted(name for name in set(names) if settings.topic(name) not in there)
+
+
+def absent(names: Iterable[str]) -> FarandoleError:
+    """What is said of topics that are needed and must not be created here; `names` are the broker's."""
+    return FarandoleError(
+        f"topics are missing: {', '.join(names)}; create them with `farandole topics`", ExitCode.NOT_FOUND
+    )
 
 
 def _create(settings: Settings, admin: kafka.AdminClient, missing: list[Wanted]) -> None:

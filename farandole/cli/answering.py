@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from farandole.cli.console import note, say, screen, show_json
 from farandole.errors import ExitCode, FarandoleError
+from farandole.project import find_project
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from farandole.dead import Chosen, Letter
+    from farandole.postgres import Connection
     from farandole.redrive import Answers
     from farandole.settings import Settings
 
@@ -50,6 +52,24 @@ def answer_letters(
     _tell(what, done, left, json=json)
     if left:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def warn_of_absent(settings: Settings, connection: Connection[Any], letters: Sequence[Letter]) -> None:
+    """Name the agents to which letters can be given back and which will not come: gone from the project, no worker."""
+    from farandole.cli.status import declared_agents
+    from farandole.dead import attended
+
+    project = find_project()
+    declared, problem = declared_agents(project, settings) if project else ({}, None)
+    if problem:
+        note(f"the project does not load: {problem}", "yellow")
+    absent = {letter.agent for letter in letters} - declared.keys() - attended(connection)
+    for agent in sorted(absent):
+        note(
+            f"agent {agent} is not in the project and no worker of it runs: what is given back to it lies on {agent}.wake, "
+            "and nobody will handle it until it runs again",
+            "yellow",
+        )
 
 
 def _ask(question: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from farandole.cli.answering import answer_letters
+from farandole.cli.answering import answer_letters, warn_of_absent
 from farandole.cli.console import note, say, screen, show_json
 from farandole.cli.contract import Json
 from farandole.cli.jobs import Key, age, database, find
@@ -128,6 +128,7 @@ def redrive(
     with database() as (connection, settings):
         chosen = _chosen(connection, settings, agent, cause, older, newer, job, limit)
         found = _open(settings, connection, chosen)
+        warn_of_absent(settings, connection, found)
     answer_letters(
         settings, chosen, found, Answers.redrive, "redriven", reason, ask=not yes, dry_run=dry_run, json=json
     )

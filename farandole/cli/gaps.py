@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farandole.cli.console import cell, say, show, show_json, table
+from farandole.cli.console import cell, note, say, show, show_json, table
 from farandole.cli.contract import Json
-from farandole.errors import ExitCode, FarandoleError
+from farandole.errors import ExitCode, FarandoleError, Unreachable
+from farandole.project import find_project
+
+if TYPE_CHECKING:
+    from farandole.settings import Settings
+    from farandole.standing import Standing
 
 gaps = typer.Typer(
     no_args_is_help=True, help="Partitions that stand still because records or offsets are gone: list, accept."
@@ -19,12 +24,13 @@ gaps = typer.Typer(
 
 @gaps.command("list")
 def gaps_list(json: Json = False) -> None:
-    """The gaps that agents and the projector have stopped at. Exit code 8: there are some."""
+    """The gaps at which agents and the projector have stopped, or would if they ran. Exit code 8: there are some."""
     from farandole import gaps as known
-    from farandole.cli.jobs import database
 
-    with database() as (connection, _):
-        found = known.listed(connection)
+    standing = _standing()[1]
+    if standing.broker:
+        note(f"shown is what readers have stopped at: {standing.broker}", "yellow")
+    found = known.listed(standing)
     if json:
         show_json([asdict(gap) for gap in found])
     elif found:
@@ -54,19 +60,15 @@ def gaps_accept(
     running projector within 15 s.
     """
     from farandole import gaps as known
-    from farandole.cli.jobs import database
+    from farandole import postgres
 
     if not re.fullmatch(r"earliest|latest|\d{1,18}", at):
         raise FarandoleError(f"--at {at}: expected earliest, latest or an offset", ExitCode.USAGE)
-    with database() as (connection, settings):
-        found = [gap for gap in known.listed(connection) if gap.agent == agent]
-        found = [gap for gap in found if topic in (None, gap.topic) and partition in (None, gap.partition)]
-        if not found and topic is not None and partition is not None and agent != known.PROJECTOR:
-            found = [known.Gap(agent, topic, partition, "")]
-        if not found:
-            raise FarandoleError(
-                f"{agent} has no such gap; `farandole gaps list` shows those there are", ExitCode.NOT_FOUND
-            )
+    settings, standing = _standing()
+    if standing.broker:
+        raise Unreachable(standing.broker)
+    found = known.chosen(standing, agent, topic, partition)
+    with postgres.connect(settings, application="farandole gaps") as connection:
         chosen = known.accept(settings, connection, found, at)
     if json:
         show_json(
@@ -75,3 +77,20 @@ def gaps_accept(
         return
     for gap, offset in chosen.items():
         say(f"{gap.agent} goes on with {gap.topic} [{gap.partition}] at offset {offset}")
+
+
+def _standing() -> tuple[Settings, Standing]:
+    """What `farandole status` sees, whether or not there is a project around. Raises Unreachable without a database."""
+    from farandole.cli.status import declared_agents
+    from farandole.health import look
+    from farandole.settings import load_settings
+
+    project = find_project()
+    settings = load_settings(project)
+    declared, problem = declared_agents(project, settings) if project else ({}, None)
+    if problem:
+        note(f"the project does not load: {problem}", "yellow")
+    standing = look(settings, declared, oldest=0)
+    if standing.database:
+        raise Unreachable(standing.database)
+    return settings, standing

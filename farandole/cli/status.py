@@ -95,7 +95,7 @@ def look(project: Project, agent: str | None = None) -> Report:
     ours = None if own else found
     if not (settings.kafka_bootstrap_servers or settings.database_url):
         return Report(found, None)
-    declared, problem = _declared(project, settings)
+    declared, problem = declared_agents(project, settings)
     standing = look_at(settings, declared, agent)
     whole = not (standing.broker or standing.database)
     if agent and whole and agent not in declared and not standing.agents[0].known:
@@ -111,7 +111,7 @@ def _settings(project: Project, given: dict[str, str]) -> tuple[Settings, bool]:
     return load_settings(project, **given), has_services(project)
 
 
-def _declared(project: Project, settings: Settings) -> tuple[dict[str, str], str | None]:
+def declared_agents(project: Project, settings: Settings) -> tuple[dict[str, str], str | None]:
     """The project's agents and the topics they read; or why they do not load."""
     from farandole.flow import agent_files, load_agents
 

@@ -75,9 +75,7 @@ def prepare(settings: Settings, wirings: Sequence[Wiring]) -> list[Wiring]:
     rows = topics.ensure(settings, wanted) if settings.create_topics else topics.compare(settings, wanted)
     missing = [row.topic for row in rows if row.status == "missing"]
     if missing:
-        raise FarandoleError(
-            f"topics are missing: {', '.join(missing)}; create them with `farandole topics`", ExitCode.NOT_FOUND
-        )
+        raise topics.absent(missing)
     for row in rows:
         if row.status == "drift":
             log.warning("topic_drift %s: %s is %s, declared %s", row.topic, row.setting, row.found, row.declared)

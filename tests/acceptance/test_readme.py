@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import logging
 import re
 import secrets
 import shlex
@@ -17,6 +18,8 @@ import pytest
 from pydantic import SecretStr
 
 from farandole.agent import Agent
+from farandole.context import BlockingContext, Context
+from farandole.envelope import Envelope
 from farandole.errors import ExitCode
 from farandole.outcome import DeadLettered
 from farandole.settings import Settings, variables
@@ -85,11 +88,18 @@ def test_the_table_of_exit_codes_is_that_of_the_errors() -> None:
 def test_the_table_of_arguments_is_that_of_the_agent() -> None:
     table = README.split("**The agent.**")[1].split("\n\n")[1]
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
-    declared = {name: one for name, one in inspect.signature(Agent).parameters.items() if name != "name"}
+    declared = {name: one for name, one in inspect.signature(Agent).parameters.items() if one.kind is one.KEYWORD_ONLY}
     assert rows.keys() == declared.keys()
     for name, shown in rows.items():
         if shown.startswith("`"):
             assert ast.literal_eval(shown.strip("`")) == declared[name].default, name
+
+
+def test_the_table_of_the_context_is_that_of_the_context() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", README.split("**The handler.**")[1].split("\n\n")[1], re.MULTILINE)
+    for kind in (Context, BlockingContext):
+        handed: Any = kind(Envelope({}), 1, None, logging.getLogger())
+        assert set(rows) == {name for name in dir(handed) if not name.startswith("_")}
 
 
 def test_every_cause_of_a_dead_letter_is_explained() -> None:

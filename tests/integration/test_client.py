@@ -14,12 +14,12 @@ from uuid import UUID, uuid4
 import psutil
 import pytest
 
-from farandole import Client, Event, Submission, WaitTimeout, kafka
+from farandole import Client, Event, Submission, WaitTimeout, kafka, topics
 from farandole.envelope import Envelope
-from farandole.errors import ConfigurationError, FarandoleError, Unreachable
+from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Unreachable
 from farandole.project import Project, require_project
 from farandole.records import decode, fingerprints, writer_of
-from farandole.schema_log import SchemaLog
+from farandole.schema_log import SCHEMA_TOPIC, SchemaLog
 from farandole.sender import MAX_EVENT_BYTES, Chunk
 from farandole.settings import Settings
 from farandole.testing import running_flow
@@ -203,6 +203,22 @@ async def test_without_a_projection_a_job_is_unknown_and_waiting_ends(farandole_
             await client.wait(trace_id, timeout=0.3)
         assert isinstance(raised.value, TimeoutError)
         assert raised.value.job is None
+
+
+async def test_a_topic_that_must_not_be_created_is_named_with_the_command_that_does(
+    farandole_settings: Settings,
+) -> None:
+    topics.ensure(farandole_settings, [topics.Wanted(SCHEMA_TOPIC, 1)])
+    async with Client(farandole_settings.model_copy(update={"create_topics": False})) as client:
+        with pytest.raises(FarandoleError, match=r"topics are missing: \S+jobs\.asked; create them") as raised:
+            await client.submit(Asked(text="x"))
+    assert raised.value.exit_code == ExitCode.NOT_FOUND
+
+
+async def test_what_is_no_job_id_is_refused_before_the_database_is_asked(farandole_settings: Settings) -> None:
+    async with Client(farandole_settings) as client:
+        with pytest.raises(FarandoleError, match="'00000000' is no job id; expected a UUID"):
+            await client.wait("00000000")  # type: ignore[arg-type]
 
 
 async def test_a_value_that_does_not_fit_the_schema_is_refused_before_anything_is_sent(

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from farandole import brokers, doctor, kafka, migrate, postgres, projections, schemas, topics
+from farandole.checks import services
+from farandole.examination import Finding
 from farandole.flow import agent_files, load_agents
 from farandole.schema_log import SCHEMA_TOPIC
 from farandole.settings import Settings
@@ -42,8 +44,8 @@ def here(tmp_path: Path, farandole_settings: Settings, monkeypatch: pytest.Monke
     return tmp_path
 
 
-def found() -> dict[str, list[doctor.Finding]]:
-    by_check: dict[str, list[doctor.Finding]] = {}
+def found() -> dict[str, list[Finding]]:
+    by_check: dict[str, list[Finding]] = {}
     for finding in doctor.examine():
         by_check.setdefault(finding.check, []).append(finding)
     return by_check
@@ -108,7 +110,7 @@ def test_a_broker_of_a_suspect_release_is_named_with_what_can_happen(
 
 def test_a_database_reached_directly_keeps_its_sessions(farandole_settings: Settings) -> None:
     with postgres.connect(farandole_settings) as connection:
-        assert doctor.keeps_sessions(farandole_settings, connection)
+        assert services.keeps_sessions(farandole_settings, connection)
 
 
 def test_who_is_behind_without_a_worker_and_who_stands_still_is_named(here: Path, farandole_settings: Settings) -> None:

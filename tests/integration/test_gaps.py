@@ -42,6 +42,12 @@ def farandole(*arguments: str, code: int = 0) -> str:
     return ended.stdout
 
 
+def refusal(*arguments: str, code: int) -> str:
+    ended = CliRunner().invoke(app, arguments)
+    assert ended.exit_code == code, ended.output
+    return " ".join(ended.output.split())
+
+
 def rows(*arguments: str, code: int = 0) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(farandole(*arguments, "--json", code=code))
     return found
@@ -83,7 +89,27 @@ def test_an_agent_can_be_moved_without_a_gap(here: Path, farandole_settings: Set
     said = farandole("gaps", "accept", "price", "orders.placed", "0", "--at", "1")
     assert said == "price goes on with orders.placed [0] at offset 1\n"
     assert do(farandole_settings, "SELECT agent, go_on_at FROM agent_offset") == [("price", 1)]
-    farandole("gaps", "accept", "price", "orders.nothing", "0", "--at", "1", code=ExitCode.NOT_FOUND)
+    farandole("gaps", "accept", "price", "price.wake", "0", "--at", "1", code=ExitCode.NOT_FOUND)
+
+
+def test_who_is_moved_must_exist_and_read_the_topic(here: Path) -> None:
+    said = refusal("gaps", "accept", "pricee", "orders.placed", "0", "--at", "1", code=ExitCode.NOT_FOUND)
+    assert "no agent 'pricee', in the project or on the broker; known: price, projector" in said
+    said = refusal("gaps", "accept", "price", "orders.priced", "0", "--at", "1", code=ExitCode.USAGE)
+    assert "price does not read orders.priced; it reads orders.placed and price.wake" in said
+
+
+def test_a_gap_that_no_worker_has_met_yet_is_listed_and_accepted(here: Path, farandole_settings: Settings) -> None:
+    # Given an agent that was at offset 2, and whose group the broker has forgotten since
+    do(
+        farandole_settings,
+        "INSERT INTO agent_offset (agent, topic, partition, position) VALUES ('price', 'orders.placed', 0, 2)",
+    )
+    [gap] = rows("gaps", "list", code=ExitCode.STANDS_STILL)
+    assert "its offset, 2 when last seen, is no longer in Kafka" in gap["reason"]
+    [accepted] = rows("gaps", "accept", "price", "--at", "2")
+    assert accepted["offset"] == 2
+    assert rows("gaps", "list") == []
 
 
 def test_a_running_projector_goes_on_when_its_gap_is_accepted(

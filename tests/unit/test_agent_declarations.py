@@ -216,6 +216,13 @@ async def test_a_class_of_an_agents_file_is_one_class_whether_loaded_or_imported
     assert outcome == Emitted([module.Scored(score=1)])
 
 
+def test_an_unknown_option_of_an_agent_is_named() -> None:
+    with pytest.raises(
+        ConfigurationError, match="agent a: unknown option 'attemps'; expected concurrency, timeout, att"
+    ):
+        Agent("a", attemps=3)  # type: ignore[arg-type]
+
+
 def test_an_unknown_class_argument_is_named() -> None:
     with pytest.raises(ConfigurationError, match=r"unknown option 'topik'; expected topic, stage"):
         types.new_class("Typo", (Event,), {"topik": "jobs.typo"})

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,6 +79,35 @@ async def test_a_failing_handler_is_tried_again_a_bounded_number_of_times(error:
     too_late = await deliver(agent_of(raising(error, until=4)), Asked())
     assert isinstance(too_late, DeadLettered)
     assert (too_late.cause, too_late.attempts) == ("attempts", 3)
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts", "said"),
+    [
+        (Retry(after=0.5), 2, "attempt=1 (again in 0.50 s): Retry"),
+        (Retry(after=180), 2, "attempt=1 (put off for 180.00 s): Retry"),
+        (ValueError("x"), 1, "attempt=1 (the last: attempts): ValueError"),
+    ],
+)
+async def test_the_log_says_what_follows_a_failed_attempt(
+    error: Exception, attempts: int, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def at_once(seconds: float) -> None: ...
+
+    wiring = agent_of(raising(error), attempts=attempts).wiring("jobs")
+    await Handling(wiring, sleep=at_once, suspends=True).run(Asked(), envelope())
+    assert said in caplog.text
+
+
+async def test_an_error_names_the_line_of_the_handler_wherever_the_project_lies(tmp_path: Path) -> None:
+    file = tmp_path / "farandole" / "agents" / "answer.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("import json\n\n\ndef act(attempt):\n    return json.loads('no json')\n")
+    scope: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), scope)
+    outcome = await deliver(agent_of(scope["act"], attempts=1), Asked())
+    assert isinstance(outcome, DeadLettered)
+    assert outcome.error.endswith("(answer.py:5)")
 
 
 async def test_an_attempt_that_takes_too_long_is_cancelled_and_counts() -> None:

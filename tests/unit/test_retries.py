@@ -51,8 +51,12 @@ def test_a_retry_without_a_time_waits_like_any_error(attempt: int, chance: float
     assert policy.wait(attempt, Retry(), chance) == policy.wait(attempt, ValueError(), chance)
 
 
-@pytest.mark.parametrize("after", [-1, -0.001, math.inf, math.nan, 1e12])
-def test_a_retry_after_no_time_at_all_is_refused_where_it_is_written(after: float) -> None:
+def test_a_retry_takes_durations_as_people_write_them() -> None:
+    assert [Retry(after=after).after for after in ("5s", "2m", "250ms", "0s", 3)] == [5, 120, 0.25, 0, 3]
+
+
+@pytest.mark.parametrize("after", [-1, -0.001, math.inf, math.nan, 1e12, "soon", "5", "-5s", "9000h"])
+def test_a_retry_after_no_time_at_all_is_refused_where_it_is_written(after: float | str) -> None:
     with pytest.raises(ValueError, match=r"expected seconds, from 0 to 31,622,400 \(a year\)"):
         Retry(after=after)
 

@@ -169,3 +169,12 @@ def test_nobody_to_ask_is_an_error_and_a_dry_run_changes_nothing(flow: Flow) -> 
     assert "2 would be redriven" in shown
     assert flow.wakes() == []
     assert flow.open() == 2
+
+
+def test_letters_of_an_agent_that_will_not_come_are_pointed_out(flow: Flow) -> None:
+    flow.letters(records(["a"]))
+    flow.rows("DELETE FROM worker RETURNING 1")  # the killed one, which would be taken for alive for 15 s
+    told = flow.dead("redrive", "--dry-run")
+    assert "agent grump is not in the project and no worker of it runs" in told
+    with flow.grump():
+        assert "not in the project" not in flow.dead("redrive", "--dry-run")

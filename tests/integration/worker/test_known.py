@@ -100,11 +100,13 @@ class Group:
 
     def listed(self) -> list[gaps.Gap]:
         with postgres.connect(self.settings) as connection:
-            return gaps.listed(connection)
+            kept = gaps.known(connection)
+        return [gaps.Gap(*place, one.gap) for place, one in kept.items() if one.gap]
 
     def accept(self, at: str) -> dict[gaps.Gap, int]:
+        found = self.listed()
         with postgres.connect(self.settings) as connection:
-            return gaps.accept(self.settings, connection, gaps.listed(connection), at)
+            return gaps.accept(self.settings, connection, found, at)
 
 
 @pytest.fixture
