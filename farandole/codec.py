@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -12,6 +11,7 @@ from typing import Any, cast
 
 import fastavro
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
+from pydantic import ValidationError
 
 from farandole.avro import ENVELOPE_FIELDS, Schema, derive
 from farandole.errors import ConfigurationError, Poison
@@ -155,8 +155,11 @@ def to_json(schema: Schema) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    errors: Callable[[], list[dict[str, Any]]] | None = getattr(error, "errors", None)
-    if errors:
-        detail = errors()[0]
-        return f"field {'.'.join(map(str, detail['loc'])) or '(all)'}: {detail['msg']}"
-    return (str(error).splitlines() or [""])[0][:500]
+    """What is wrong, for people. A user's validator may raise anything, whose words may raise in turn."""
+    try:
+        if isinstance(error, ValidationError):
+            detail = error.errors()[0]
+            return f"field {'.'.join(map(str, detail['loc'])) or '(all)'}: {detail['msg']}"
+        return (str(error).splitlines() or [""])[0][:500]
+    except Exception:  # noqa: BLE001  whatever it is, the record is poison for the first error
+        return type(error).__name__

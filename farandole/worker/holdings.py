@@ -35,7 +35,7 @@ MOST_IN_HAND = 10_000
 MOST_BYTES = 64 * 1024 * 1024
 
 #: Bytes of outputs in one plan, about: they have to be written within seconds.
-_PLAN_BYTES = 16 * 1024 * 1024
+_PLAN_BYTES = 8 * 1024 * 1024
 
 #: Seconds.
 _LOOK = 0.02

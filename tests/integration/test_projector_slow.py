@@ -45,7 +45,7 @@ def test_a_topic_whose_id_nobody_told_is_known_later_and_one_that_is_gone_hides_
             raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError.UNKNOWN_TOPIC_OR_PART))
         return ask(settings, names)
 
-    monkeypatch.setattr(kafka, "topic_ids", refuse)
+    monkeypatch.setattr(asking, "topic_ids", refuse)
     monkeypatch.setattr(loop, "CHECK", 0.5)
     known = "SELECT count(DISTINCT topic) FROM projector_offset WHERE topic_id IS NOT NULL"
     with running(farandole_settings):

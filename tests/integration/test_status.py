@@ -50,7 +50,7 @@ def test_lag_is_counted_from_the_committed_offset_and_the_oldest_record_gives_it
     # Given five records in each of two partitions, of which one group has committed some, and a wake
     for partition in (0, 1):
         shop.log.write("orders.placed", [(None, b"x")] * 5, partition=partition)
-    shop.log.write("price.wake", [(None, b"x")], partition=3)
+    shop.log.write("price.wake", [(None, b"x")], partition=0)
     shop.commit("price", "orders.placed", 0, 4)
     shop.commit("price", "orders.placed", 1, 5)
 

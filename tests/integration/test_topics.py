@@ -70,7 +70,8 @@ def test_an_agent_s_topics_are_those_it_reads_and_emits_and_its_dead_letters(
     found = project(tmp_path, agents={"price": ("Placed", "Priced")})
     wanted = topics.of_agents(settings, load_agents(agent_files(found)).values())
     assert {topic.name for topic in wanted} == {
-        "orders.placed", "orders.priced", "orders.failed", "orders.dead_lettered", "price.dead", SCHEMA_TOPIC,
+        "orders.placed", "orders.priced", "orders.failed", "orders.dead_lettered", "price.dead", "price.wake",
+        "orders.redriven", "orders.discarded", SCHEMA_TOPIC,
     }  # fmt: skip
     dead = next(topic for topic in wanted if topic.name == "price.dead")
     assert (dead.config["retention.ms"], dead.config["max.message.bytes"]) == ("-1", str(kafka.MAX_DEAD_LETTER_BYTES))

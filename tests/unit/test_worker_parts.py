@@ -375,7 +375,7 @@ def test_large_records_are_taken_by_their_bytes_and_one_at_least() -> None:
     holdings.finish(first)
     plan = holdings.plan([])
     assert plan
-    assert len(plan.items) < 20, "what comes of them has to be written within seconds"
+    assert len(plan.items) < 12, "what comes of them has to be written within seconds"
 
 
 def test_before_the_group_is_joined_nothing_is_planned_and_nothing_forgotten() -> None:
