@@ -70,9 +70,8 @@ class Worker:
         self.decoding = Decoding(settings, wiring, SchemaLog(settings), self.outage)
         self.flight = Flight(self.handle, agent.concurrency, self.put_behind)
         self.conduct = Conduct(agent.name, agent.brake, self.flight.halt)
-        waits = Waits(settings, agent)
-        self.sweeper = Sweeper(settings, agent, waits, self.outage)
-        self.deferral = Deferral(waits, self.ledger, self.blocking, self._commit, self.sweeper.nudge)
+        self.waits = Waits(settings, agent)
+        self.sweeper = Sweeper(settings, agent, self.waits, self.outage)
         self.positions = Positions(settings, agent.name, self.outage)
 
     async def open(self, stack: AsyncExitStack, handling: Handling) -> None:
@@ -93,6 +92,8 @@ class Worker:
         written = self.outputs.topics
         self.settlement = Settlement(settings, self.intake, self.holdings, written, self.ledger, group)
         self.committing = Committing(self.holdings, lambda: self.in_settling(self.settlement.settle), self.settled)
+        commit, nudge = self.committing.commit, self.sweeper.nudge
+        self.deferral = Deferral(self.waits, self.ledger, self.blocking, commit, nudge)
         await self.in_settling(self.settlement.open)
         self.intake.start()
 
@@ -216,17 +217,12 @@ class Worker:
     def finish(self, items: list[Item]) -> None:
         """Commit what has ended; what is put off, only once that is durable."""
         for item in items:
-            item.outputs = self.outputs.of(
-                item
-            )  # which may change the outcome: what cannot be written is a dead letter
+            item.outputs = self.outputs.of(item)  # what cannot be written becomes a dead letter
         self.conduct.ended(items)
         self.deferral.put_off([item for item in items if isinstance(item.outcome, Suspended)])
         if ended := [item for item in items if not isinstance(item.outcome, Suspended)]:
             self.deferral.finished(ended)
-            self._commit(ended)
-
-    def _commit(self, items: list[Item]) -> None:
-        self.committing.commit(items)
+            self.committing.commit(ended)
 
     def settled(self, items: list[Item]) -> None:
         """These were committed."""
