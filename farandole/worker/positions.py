@@ -42,10 +42,13 @@ def encode(note: Note, position: int) -> str:
     >>> encode(Note("act.0", "t1", [(7, 9)]), 5)
     'farandole1 act.0 t1 5 bDA=='
     """
-    forms = [("r", _runs(note.beyond, position))]
-    if note.beyond and note.beyond[-1][1] - position <= 8 * MAX_BYTES:
-        forms.append(("b", _bitmap(note.beyond, position)))
-    form, data = min(forms, key=lambda made: len(made[1]))
+    span = note.beyond[-1][1] - position if note.beyond else 0
+    if span <= 8 * MAX_BYTES and 16 * len(note.beyond) > span:  # a run takes two bytes at least
+        form, data = "b", _bitmap(note.beyond, position)
+    else:
+        form, data = "r", _runs(note.beyond, position)
+        if len(data) > span // 8 + 1 and span <= 8 * MAX_BYTES:
+            form, data = "b", _bitmap(note.beyond, position)
     if len(data) > MAX_BYTES:
         raise ValueError(f"{len(note.beyond)} ranges beyond {position} take {len(data)} bytes; {MAX_BYTES} fit")
     return f"{_MARK} {note.owner} {note.token} {position} {form}{base64.b64encode(data).decode()}"
@@ -129,9 +132,12 @@ def _varints(data: bytes) -> Iterable[int]:
 
 
 def _bitmap(beyond: Ranges, position: int) -> bytes:
-    bits = 0
+    digits = []
+    at = position
     for first, end in beyond:
-        bits |= ((1 << (end - first)) - 1) << (first - position)
+        digits += "0" * (first - at), "1" * (end - first)
+        at = end
+    bits = int("".join(digits)[::-1], 2)  # the first offset is the lowest bit
     return bits.to_bytes(-(-bits.bit_length() // 8), "little")
 
 
