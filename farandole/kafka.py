@@ -131,6 +131,7 @@ def consumer(settings: Settings, group: str, **extra: Any) -> Consumer:
         "fetch.wait.max.ms": 100,
         "queued.min.messages": 2000,
         "queued.max.messages.kbytes": 16_384,
+        "fetch.queue.backoff.ms": 5,
         "topic.metadata.refresh.interval.ms": 1000,
         "allow.auto.create.topics": False,
     }
