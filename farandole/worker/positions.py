@@ -132,7 +132,7 @@ def _varints(data: bytes) -> Iterable[int]:
 
 
 def _bitmap(beyond: Ranges, position: int) -> bytes:
-    digits = []
+    digits: list[str] = []
     at = position
     for first, end in beyond:
         digits += "0" * (first - at), "1" * (end - first)
