@@ -44,10 +44,22 @@ def commit_before_produce() -> None:
 
 def no_fencing() -> None:
     """Partitions that are lost are not given up: what was done for them is committed under the group's present metadata."""
-    from farandole.worker import holdings
+    from farandole.kafka import KafkaError
+    from farandole.worker import holdings, settle
+    from farandole.worker.ledger import SlotLost
 
     _target(holdings.Holdings, "drop")
     holdings.Holdings.drop = lambda self, keys: None  # type: ignore[method-assign]
+    whole = _target(settle.Settlement, "_recover")
+
+    def recover(self: Any, failure: Any, plan: Any, outage: Any) -> Any:
+        try:
+            return whole(self, failure, plan, outage)
+        except SlotLost:  # a member that came back is told so, when it is quick
+            return self._start_over(plan, outage)
+
+    settle.Settlement._recover = recover  # type: ignore[method-assign]
+    _target(settle, "_GROUP_MOVED").add(KafkaError.FENCED_INSTANCE_ID)
 
 
 def no_metadata() -> None:
