@@ -123,8 +123,8 @@ def test_a_worker_whose_slot_was_taken_begins_anew_under_another(stage: Stage) -
             first.said("begins anew", seconds=60)
             first.said("ready agent=echo", times=2)
             eventually(stage.caught_up, "both work", 60)
-            assert second.process.poll() is None
-            assert "begins anew" not in second.output()
+            # The second one may have to begin anew as well, where the first comes back into the group before it knows.
+            assert (first.process.poll(), second.process.poll()) == (None, None)
     assert sorted(stage.said()) == sorted(words)
 
 
