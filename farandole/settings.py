@@ -12,11 +12,15 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from farandole.errors import ConfigurationError
+from farandole.models.configured import Budgets, Limit
 from farandole.project import Project, find_project
 
 PREFIX = "FARANDOLE_"
 #: Where `farandole up` writes the addresses of the local stack, below the project's data folder.
 ENDPOINTS_FILE = "endpoints.json"
+
+#: Tables in [tool.farandole] that are no settings.
+_TABLES_OF_OTHERS = ("demo",)
 
 
 def _word(value: str) -> str:
@@ -64,6 +68,22 @@ class Settings(BaseSettings):
     )
     hop_limit: int = Field(100, ge=1, description="an event that has come this far ends its job as failed: a loop")
     claims: bool = Field(True, description="skip records that carry an event id already claimed by this agent")
+    anthropic_api_key: SecretStr | None = Field(
+        None,
+        validation_alias="ANTHROPIC_API_KEY",
+        description="of the Messages API; without one the agents' rules answer",
+    )
+    anthropic_base_url: str = Field(
+        "https://api.anthropic.com", validation_alias="ANTHROPIC_BASE_URL", description="where the Messages API is"
+    )
+    smtp_url: SecretStr | None = Field(
+        None, validation_alias="SMTP_URL", description="smtp://user:password@host:port, for agents that send mails"
+    )
+    models: dict[str, str] = Field({}, description="names that agents call models by, and the models' ids")
+    prices: Path | None = Field(None, description="a TOML file with prices of models, which win over the known ones")
+    budgets: Budgets = Field(Budgets(), description="dollars that may be spent on models")
+    limits: dict[str, Limit] = Field({}, description="how fast models may be called, by their ids")
+    lease_seconds: float = Field(20, ge=2, le=600, description="an effect whose worker died is taken over after this")
     log_json: bool = Field(False, description="log one JSON object a line")
     testcontainers: bool = Field(False, description="tests use Docker containers in place of the local stack")
 
@@ -122,7 +142,7 @@ def load_settings(project: Project | None = None, **given: Any) -> Settings:
     values: dict[str, Any] = {}
     if project:
         values |= _endpoints(project.data / ENDPOINTS_FILE)
-        values |= {key: value for key, value in project.table.items() if not isinstance(value, dict)}
+        values |= {key: value for key, value in project.table.items() if key not in _TABLES_OF_OTHERS}
     unknown = [key for key in os.environ if key.startswith(PREFIX) and _field(key) not in Settings.model_fields]
     if unknown:
         raise ConfigurationError(f"unknown setting {', '.join(sorted(unknown))}; known: {', '.join(variables())}")

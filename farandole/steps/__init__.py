@@ -1,0 +1,1 @@
+"""Steps: named, durable results inside a handler. A finished one is replayed, never run again."""
