@@ -16,6 +16,10 @@ class ModelError(Exception):
     """What all of them are. `usage` is what the failed call cost, where the API told."""
 
     outcome: ClassVar[str] = "failed"
+    #: Whether a call without a reported usage may have been charged: it is then booked at its upper bound.
+    may_cost: ClassVar[bool] = False
+    #: Whether the attempt that it ends counts.
+    counted: bool = True
     usage: Usage | None = None
     heard: Heard | None = None
     request_id: str | None = None
@@ -50,24 +54,28 @@ class ConnectionFailed(_Again):
     """No connection, or it was lost before the reply began."""
 
     outcome = "connection"
+    may_cost = True
 
 
 class TimedOut(_Again):
     """The reply took longer than the call may."""
 
     outcome = "timeout"
+    may_cost = True
 
 
 class StreamCut(_Again):
     """The reply broke off: the stream ended without its end, or with an error event."""
 
     outcome = "cut"
+    may_cost = True
 
 
 class Busy(_Again):
     """The API has no room now, whatever the event: no attempt is counted."""
 
     outcome = "busy"
+    counted = False
 
 
 class RateLimited(Busy):

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 from farandole.handling import Handling
 from farandole.processes import Processes
+from farandole.steps.ledger import Ledger as Steps
 from farandole.worker.beat import Beat
 from farandole.worker.worker import Worker
 
@@ -23,12 +24,14 @@ async def run_worker(worker: Worker) -> None:
         slot = await worker.blocking(worker.ledger.open)
         resource = await stack.enter_async_context(agent.resource(settings)) if agent.resource else None
         processes = await stack.enter_async_context(Processes(agent)) if agent.cpu else None
+        steps = await stack.enter_async_context(Steps(settings, agent.name, worker.outage))
         handling = Handling(
             worker.wiring,
             resource,
             outage=worker.outage,
             suspends=True,
             processes=processes,
+            steps=steps,
             abandoned=worker.flight.abandoned,
         )
         await worker.open(stack, handling)
