@@ -147,5 +147,17 @@ class BadRequest(_Stops):
     outcome = "bad_request"
 
 
+class Unpriced(_Stops):
+    """There is a budget, and nobody knows what the model costs: it is not called."""
+
+    outcome = "unpriced"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"model {model} has no known price, and there is a budget: name its price in the file of FARANDOLE_PRICES, or "
+            "correct the model's id"
+        )
+
+
 #: What a handling ends with for good, by outcome: raised again when it is replayed.
 FINAL: dict[str, type[_Final]] = {kind.outcome: kind for kind in (Truncated, Refused, InvalidOutput, ContextTooLong)}
