@@ -17,7 +17,9 @@ class ModelError(Exception):
 
     outcome: ClassVar[str] = "failed"
     #: Whether a call without a reported usage may have been charged: it is then booked at its upper bound.
-    may_cost: ClassVar[bool] = False
+    may_cost: bool = False
+    #: Whether the request did not leave, so that it costs nothing for certain.
+    unsent: bool = False
     #: Whether the attempt that it ends counts.
     counted: bool = True
     usage: Usage | None = None

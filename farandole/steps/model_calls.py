@@ -135,7 +135,7 @@ class ModelCalls:
         if usage is not None:
             cost = self._connected.prices.cost(request.model, usage)
         else:  # what the API did not tell: nothing where it has refused, else as much as it may be
-            cost = money.ceiling if error is None or error.may_cost else 0
+            cost = money.ceiling if error is None or (error.may_cost and not error.unsent) else 0
         told = reply or error
         return Call(
             money.call_id,
