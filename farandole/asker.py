@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from farandole.errors import ConfigurationError
 from farandole.models import prompts
@@ -58,7 +58,7 @@ class Asker:
     async def ask(self, effects: Effects, asked: Asked[T]) -> tuple[T, str]:
         """The answer and who gave it: a model's id, or `OFFLINE_RULES`."""
         question = self._question(asked)
-        name = asked.name or getattr(asked.output, "__name__", str(asked.output))
+        name: str = asked.name or getattr(asked.output, "__name__", None) or str(asked.output)
         step, where = effects.step(name), effects.where(name)
         while True:
             async with ModelCalls(effects, self._connected, step, effects.owner()) as calls:
@@ -83,7 +83,7 @@ class Asker:
             raise ConfigurationError(f"ask({asked.output.__name__}): a model needs a prompt and model=")
         prompt = prompts.load(self._folder / asked.prompt)
         return Question(
-            shape_of(asked.output),
+            shape_of(cast(Hashable, asked.output)),
             prompt.system,
             prompt.fill(asked.values),
             [self._names.get(name, name) for name in (asked.model, *asked.fallback)],
