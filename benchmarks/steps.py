@@ -36,7 +36,8 @@ def bare(settings: Settings, steps: int) -> dict[str, float]:
         began, cpu = time.perf_counter(), time.process_time()
         for event in rows:
             connection.execute(
-                "INSERT INTO step (event_id, agent, name, state, owner) VALUES (%s, 'bare', 'x', 'leased', 'me')", (event,)
+                "INSERT INTO step (event_id, agent, name, state, owner) VALUES (%s, 'bare', 'x', 'leased', 'me')",
+                (event,),
             )
             connection.execute(
                 "UPDATE step SET state = 'done', result = '\"sent\"' WHERE event_id = %s AND agent = 'bare' AND name = 'x' "
@@ -71,7 +72,9 @@ async def ours(settings: Settings, steps: int, at_once: int, *, paid: bool) -> d
 
         async def pay() -> None:
             event, call = str(uuid4()), str(uuid4())
-            claim = Claim(Step(event, "bench", "ask", event), ledger.owner(), 0, money=Money(call, "m", 300, ALLOWANCES))
+            claim = Claim(
+                Step(event, "bench", "ask", event), ledger.owner(), 0, money=Money(call, "m", 300, ALLOWANCES)
+            )
             await ledger.begin(claim)
             cost = Call(call, "m", Usage(100, 20), 120, 900, "end_turn", "answered", "req")
             await ledger.finish(Finish(claim.step, claim.owner, "done", '"sent"', call=cost))
@@ -89,7 +92,7 @@ def counted(ledger: Ledger) -> list[int]:
         found[0] += 1
         return run(work)
 
-    ledger._session.run = counting  # type: ignore[method-assign, assignment]
+    ledger._session.run = counting  # type: ignore[method-assign]
     return found
 
 

@@ -54,7 +54,10 @@ class _Handed(Generic[R]):
     def _at_once(self, asked: Asked[T]) -> T | None:
         """The answer that takes no model: of a test, or of the agent's own rules; None when a model is to be asked."""
         if asked.output in self._answers:
-            return self._checked(asked, self._answers[asked.output])
+            answer = _typed(asked, self._answers[asked.output])
+            if asked.check:
+                asked.check(answer)
+            return answer
         if self._asker is not None and asked.prompt is not None:
             return None
         if asked.otherwise is None:
@@ -63,20 +66,19 @@ class _Handed(Generic[R]):
                 "prompt, or give otherwise="
             )
         self.decided_by = OFFLINE_RULES
-        return self._checked(asked, asked.otherwise())
-
-    def _checked(self, asked: Asked[T], answer: Any) -> T:
-        if not isinstance(answer, asked.output):
-            raise Poison("wrong_output", f"ask({asked.output.__name__}): the answer is a {type(answer).__name__}")
-        if asked.check:
-            asked.check(answer)
-        return answer
+        return _typed(asked, asked.otherwise())
 
     async def _ask(self, asked: Asked[T]) -> T:
         if self._asker is None:
             raise ConfigurationError("no model is connected")
         value, self.decided_by = await self._asker.ask(self._steps(), asked)
         return value
+
+
+def _typed(asked: Asked[T], answer: Any) -> T:
+    if not isinstance(answer, asked.output):
+        raise Poison("wrong_output", f"ask({asked.output.__name__}): the answer is a {type(answer).__name__}")
+    return answer
 
 
 class Context(_Handed[R]):
@@ -134,7 +136,8 @@ class Context(_Handed[R]):
         Args:
             prompt: a file in the folder `prompts` beside the agent's; `values` fill its placeholders.
             model: a name in [tool.farandole.models], or a model's id.
-            check: raises ValueError when the answer breaks a rule of the agent; the model may repair that once.
+            check: raises ValueError when a model's answer breaks a rule of the agent; the model may repair that once. The
+                agent's own rules are not checked by it.
             fallback: models that are asked when `model` refuses, fails, or has no valid answer.
             otherwise: the agent's own rules: they answer when no model is connected (no ANTHROPIC_API_KEY), and when no
                 model has a valid answer.

@@ -46,7 +46,8 @@ class Post:
         """Start the agent whenever it has died, until `done()`; how often it died."""
         for deaths in range(most):
             with self.agent(name, ready=False, **more) as command:
-                eventually(lambda c=command: c.process.poll() is not None or done(), "the end of it all", 60)
+                over = command.process.poll
+                eventually(lambda over=over: over() is not None or done(), "the end of it all", 60)  # type: ignore[misc]
                 if command.process.poll() is None:
                     return deaths
         raise AssertionError(f"it died {most} times:\n{command.output()}")
@@ -75,7 +76,7 @@ class Post:
     def rows(self, columns: str = "state, begun") -> list[tuple[Any, ...]]:
         with postgres.connect(self.settings) as connection:
             query = f"SELECT {columns} FROM step WHERE state IS NOT NULL ORDER BY created_at, event_id, name"
-            return connection.execute(query).fetchall()  # type: ignore[call-overload, no-any-return]
+            return connection.execute(query).fetchall()
 
 
 @pytest.fixture

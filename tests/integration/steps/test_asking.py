@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from farandole.testing.messages import (
     server_error,
     truncated,
 )
+from tests.commands import Command
 from tests.eventually import eventually
 from tests.integration.steps.conftest import Post
 
@@ -39,7 +41,7 @@ class Court(Post):
 
     fake: FakeMessages
 
-    def judging(self, *options: str, **more: str) -> Any:
+    def judging(self, *options: str, ready: bool = True, **more: str) -> AbstractContextManager[Command]:
         names = json.dumps({"cheap": HAIKU, "dear": SONNET})
         more = {
             "ANTHROPIC_API_KEY": "test",
@@ -48,11 +50,11 @@ class Court(Post):
             "TEST_OPTIONS": " ".join(options),
             **more,
         }
-        return self.agent("judge", **more)
+        return self.agent("judge", ready, **more)
 
     def usage(self, columns: str = "model, outcome") -> list[tuple[Any, ...]]:
         with postgres.connect(self.settings) as connection:
-            return connection.execute(f"SELECT {columns} FROM usage ORDER BY at, call_id").fetchall()  # type: ignore[call-overload, no-any-return]
+            return connection.execute(f"SELECT {columns} FROM usage ORDER BY at, call_id").fetchall()
 
     def failed(self) -> list[dict[str, Any]]:
         return self.log.fields("jobs.failed") if self.log.exists("jobs.failed") else []
@@ -76,13 +78,8 @@ def test_a_model_decides_once_and_its_call_is_priced(court: Court) -> None:
     assert "w" in call.body["messages"][0]["content"]
     assert call.body["output_config"]["format"]["type"] == "json_schema"
     tokens = "input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, micro_dollars, stop_reason"
-    expected = tuple(call.usage[name] for name in ("input_tokens", "output_tokens")) + (
-        call.usage["cache_read_input_tokens"],
-        call.usage["cache_creation_input_tokens"],
-        court.fake.cost(PRICES),
-        "end_turn",
-    )
-    assert court.usage(tokens) == [expected]
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    assert court.usage(tokens) == [(*(call.usage[name] for name in names), court.fake.cost(PRICES), "end_turn")]
 
 
 @pytest.mark.parametrize("stream", [(), ("stream",)])
@@ -164,7 +161,9 @@ def test_a_wrong_answer_is_repaired_once_and_a_cut_one_is_enlarged_once(court: C
 
 
 def test_what_no_repair_helps_is_dead_lettered_by_its_name(court: Court) -> None:
-    court.fake.script([Answer("no idea"), Answer("still none"), refusal("I would rather not"), truncated(), truncated()])
+    court.fake.script(
+        [Answer("no idea"), Answer("still none"), refusal("I would rather not"), truncated(), truncated()]
+    )
     with court.judging(TEST_CONCURRENCY="1"):
         for number, cause in enumerate(["invalid_output", "refused", "truncated"]):
             court.submit([(f"w{number}", "")])

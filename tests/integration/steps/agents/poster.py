@@ -19,8 +19,7 @@ async def say(mail: Heard, ctx: Context) -> Said:
             await asyncio.sleep(float(mail.plan.partition(":")[2]))
         return post(mail.word, mail.plan, key)
 
-    hold = "hold" if os.environ.get("TEST_HOLD") else "repeat"
-    receipt = await ctx.once("post", send, if_unknown=hold)  # type: ignore[arg-type]
+    receipt = await ctx.once("post", send, if_unknown="hold" if os.environ.get("TEST_HOLD") else "repeat")
     if mail.plan == "kill-later" and once(mail.word):
         os.kill(os.getpid(), signal.SIGKILL)
     if mail.plan == "fail-later" and once(mail.word):
