@@ -49,6 +49,8 @@ class Agent:
             context manager, its value is `ctx.resource`.
         version: shown in `emitted_by`; never part of an id.
         if_dead: "fail" ends the job as failed when an event of it is dead-lettered; without it the job is blocked.
+        over_budget: what becomes of a job whose next model call does not fit into a budget: "fail" ends it ("over_budget"),
+            "wait" puts it off until the budget renews.
         brake: after so many dead letters in a row, or more than half of the last thousand, the worker takes nothing more,
             says why, and waits for a person; None never does.
     """
@@ -72,6 +74,7 @@ class Agent:
         resource: Opener | None = None,
         version: str = "",
         if_dead: Literal["fail"] | None = None,
+        over_budget: Literal["fail", "wait"] = "fail",
         brake: int | None = 100,
         **unknown: Never,
     ) -> None:
@@ -93,7 +96,10 @@ class Agent:
             raise ConfigurationError(
                 f"agent {name}: if_dead is {if_dead!r} and brake {brake}; expected 'fail' or None, and a number or None"
             )
+        if over_budget not in ("fail", "wait"):
+            raise ConfigurationError(f"agent {name}: over_budget is {over_budget!r}; expected 'fail' or 'wait'")
         self.name = name
+        self.over_budget = over_budget
         self.if_dead = if_dead
         self.brake = brake or 0
         self.concurrency = concurrency

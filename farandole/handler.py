@@ -6,6 +6,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from farandole.context import BlockingContext, Context
@@ -79,6 +80,11 @@ def _events(hint: Any, place: str, verb: str) -> tuple[type[Event], ...]:
         if not (isinstance(kind, type) and issubclass(kind, Event)):
             raise ConfigurationError(f"{place}: {verb} {getattr(kind, '__name__', kind)!r}, which is no Event")
     return tuple(events)
+
+
+def folder_of(function: Callable[..., Any]) -> Path:
+    """The folder of the file in which a function is written."""
+    return Path(inspect.unwrap(function).__code__.co_filename).resolve().parent
 
 
 def place_of(function: Callable[..., Any]) -> str:

@@ -5,27 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import sysconfig
 import threading
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from farandole import kafka, postgres
 from farandole.agent import Wiring
+from farandole.asker import Asker
+from farandole.attempt import AttemptTime
 from farandole.context import BlockingContext, Context
 from farandole.envelope import Envelope
-from farandole.errors import Fail, Poison, Reject, Stopped, Unreachable
+from farandole.error_text import error_text
+from farandole.errors import ConfigurationError, Fail, Poison, Reject, Stopped, Unreachable
 from farandole.event import Event
 from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Emitted, Failed, Outcome, Suspended
 from farandole.processes import Processes
+from farandole.steps.effects import Effects, Steps
+from farandole.steps.spent import BudgetSpent
 from farandole.threads import in_thread
 
 log = logging.getLogger("farandole.handling")
+
+#: Seconds. Jobs that wait for a new day do not all begin in its first moment.
+_BUDGET_SPREAD = 60.0
 
 #: Seconds. An inline handler slower than this holds up everything else in its worker.
 INLINE_WARNING = 0.05
@@ -51,6 +56,8 @@ class Handling:
     #: Whether the worker has cancelled a task, and leaves; a handler may do so by itself, which is an error of its attempt.
     abandoned: Callable[[asyncio.Task[Any]], bool] = lambda task: task.cancelling() > 0
     processes: Processes | None = None  #: of an agent with `cpu`, which runs its handler there
+    steps: Steps | None = None  #: where its steps are kept
+    asker: Asker | None = None  #: None: no model is connected, and the agents' own rules answer
 
     async def run(self, payload: Event, envelope: Envelope, attempts_before: int = 0, first_error: str = "") -> Outcome:
         """How the event ends: the closed set of §"How an attempt ends" in DESIGN.md. Raises Stopped for a long outage.
@@ -64,28 +71,33 @@ class Handling:
             except Fail as decision:
                 return self._failed(decision, attempt)
             except Reject as refusal:
-                return DeadLettered("rejected", _text(refusal), attempt)
+                return DeadLettered("rejected", error_text(refusal), attempt)
             except Poison as poison:
-                return DeadLettered(poison.cause, _text(poison), attempt)
+                return DeadLettered(poison.cause, error_text(poison), attempt)
             except Stopped:
                 raise
+            except ConfigurationError as mistake:  # of the agent, not of the event: nothing is dead-lettered for it
+                raise Stopped(f"agent {self.wiring.agent.name}: {mistake}") from mistake
+            except BudgetSpent as spent:
+                return self._over_budget(spent, attempt)
             except Exception as error:  # noqa: BLE001  whatever a handler raises has an end of its own
                 if _is_outage(error):  # nobody's fault but the outage's: no attempt is counted
                     await self.sleep(outage.endure(error))
                     continue
-                first_error = first_error or _text(error)
+                first_error = first_error or error_text(error)
                 ended = self._after(error, attempt, first_error, envelope)
                 if isinstance(ended, DeadLettered | Suspended):
                     return ended
                 await self.sleep(ended)
-                attempt, outage = attempt + 1, self.outage()
+                attempt, outage = attempt + _counts(error), self.outage()
 
     def _after(
         self, error: Exception, attempt: int, first_error: str, envelope: Envelope
     ) -> DeadLettered | Suspended | float:
         """What a failed attempt leads to: an end, or so many seconds in place."""
         retries = self.wiring.agent.retries
-        cause = retries.ends_at_once(error) or ("attempts" if attempt >= retries.attempts else None)
+        made = attempt - 1 + _counts(error)
+        cause = retries.ends_at_once(error) or ("attempts" if made >= retries.attempts else None)
         seconds = 0.0 if cause else retries.wait(attempt, error, self.chance())
         put_off = not cause and self.suspends and seconds > retries.in_place
         log.warning(
@@ -94,12 +106,20 @@ class Handling:
             envelope.raw["trace_id"],
             attempt,
             f"the last: {cause}" if cause else f"{'put off for' if put_off else 'again in'} {seconds:.2f} s",
-            _text(error),
+            error_text(error),
             exc_info=error if cause else None,
         )
         if cause:
-            return DeadLettered(cause, first_error, attempt, _text(error))
-        return Suspended(seconds, first_error, attempt) if put_off else seconds
+            return DeadLettered(cause, first_error, attempt, error_text(error))
+        return Suspended(seconds, first_error, made) if put_off else seconds
+
+    def _over_budget(self, spent: BudgetSpent, attempt: int) -> Failed | Suspended:
+        """Nothing was called. A budget that renews may be waited for; no attempt is counted then."""
+        log.warning("over_budget agent=%s: %s", self.wiring.agent.name, spent)
+        if self.wiring.agent.over_budget == "wait" and spent.renews_in is not None:
+            later = spent.renews_in + self.chance() * _BUDGET_SPREAD
+            return Suspended(later, str(spent), attempt - 1, "budget")
+        return Failed("over_budget", str(spent), attempt)
 
     async def _attempt(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
         try:
@@ -117,18 +137,20 @@ class Handling:
 
     async def _call(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
         handler, agent = self.wiring.handler, self.wiring.agent
+        limit = AttemptTime(agent.timeout)
         if handler.is_async:
-            context: Any = Context(envelope, attempt, self.resource, log, self.answers)
-            arguments = (payload, context) if handler.takes_context else (payload,)
-            async with asyncio.timeout(agent.timeout):
+            arguments = (
+                (payload, Context(*self._handed(envelope, attempt, limit))) if handler.takes_context else (payload,)
+            )
+            async with limit.bound():
                 return await handler.function(*arguments)
         if self.processes:  # none in `deliver`: the handler runs here
             return await self.processes.run(payload, envelope.raw, attempt)
-        call = self.plain_call(payload, envelope, attempt)
+        call = self.plain_call(payload, envelope, attempt, None if agent.inline else limit)
         if agent.inline:
             return call()
         try:
-            async with asyncio.timeout(agent.timeout):
+            async with limit.bound():
                 return await in_thread(call, f"handle-{agent.name}")
         except TimeoutError:
             self._bound_given_up()
@@ -143,16 +165,27 @@ class Handling:
                 f"agent {self.wiring.agent.name}: {hanging} handlers hang in their threads past their timeout"
             )
 
-    def plain_call(self, payload: Event, envelope: Envelope, attempt: int) -> Callable[[], Any]:
+    def _handed(
+        self, envelope: Envelope, attempt: int, limit: AttemptTime | None
+    ) -> tuple[Envelope, int, Any, logging.Logger, Mapping[type[Any], Any] | None, Effects | None, Asker | None]:
+        """What a context is made of. Without a time of its own the handler runs where nothing can be awaited: no steps."""
+        effects = None
+        if self.steps is not None and limit is not None:
+            effects = Effects(self.steps, self.wiring.agent.name, envelope.raw, limit)
+        return envelope, attempt, self.resource, log, self.answers, effects, self.asker
+
+    def plain_call(
+        self, payload: Event, envelope: Envelope, attempt: int, limit: AttemptTime | None = None
+    ) -> Callable[[], Any]:
         """The call of a plain handler, with its blocking context."""
         function, agent = self.wiring.handler.function, self.wiring.agent
+        arguments: tuple[Any, ...] = (payload,)
+        if self.wiring.handler.takes_context:
+            arguments = (payload, BlockingContext(*self._handed(envelope, attempt, limit)))
 
         def call() -> Any:
             started = time.perf_counter()
-            if self.wiring.handler.takes_context:
-                result = function(payload, BlockingContext(envelope, attempt, self.resource, log, self.answers))
-            else:
-                result = function(payload)
+            result = function(*arguments)
             if isinstance(result, Iterator):
                 result = tuple(result)  # a generator's body runs here, in the handler's thread and time
             if agent.inline and time.perf_counter() - started > INLINE_WARNING:
@@ -188,29 +221,6 @@ def _is_outage(error: Exception) -> bool:
     return isinstance(error, Unreachable) or postgres.is_away(error) or kafka.is_outage(error)
 
 
-#: Whose frames say nothing to who wrote the handler: the runtime's, the libraries', the standard library's.
-_FOREIGN = tuple(
-    {Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib"))}
-)
-_LIBRARIES = {"site-packages", "dist-packages"}  #: wherever they lie: an interpreter may have several
-
-
-def _is_own(file: str) -> bool:
-    """Whether the user wrote it."""
-    path = Path(file)
-    return _LIBRARIES.isdisjoint(path.parts) and not any(path.is_relative_to(folder) for folder in _FOREIGN)
-
-
-def _place(error: BaseException) -> str:
-    """File and line of the innermost frame that is neither ours nor a library's; "" when there is none."""
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
-    return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
-
-
-def _text(error: BaseException) -> str:
-    """For people, bounded: the type says what the words alone do not."""
-    place = _place(error)
-    try:
-        return f"{type(error).__name__}: {error}"[:1900] + (f" ({place})" if place else "")
-    except Exception:  # noqa: BLE001  a user's exception may not even have a text
-        return type(error).__name__
+def _counts(error: Exception) -> int:
+    """How many attempts one that ended with `error` uses up: none, where the API said that it has no room for anybody."""
+    return int(getattr(error, "counted", True))

@@ -166,6 +166,9 @@ class Enriched(Event, topic="jobs.enriched", stage="enriched"):
     entities: Entities
     history: History | None
     decided_by: str
+    summary: str = personal(
+        "", description="what the sender wants, in a few sentences; empty when only rules have read it"
+    )
 
 
 class Acted(Event, topic="jobs.acted", stage="acted"):
@@ -181,6 +184,7 @@ class Acted(Event, topic="jobs.acted", stage="acted"):
     draft: Draft | None = Field(None, description="of a reply")
     team: Team | None = Field(None, description="of a routing, and of a reply that promises more")
     known_orders: list[str] = Field([], description="the sender's own orders: all that a draft may speak of")
+    sent_as: str | None = Field(None, description="Message-ID of the answer that was sent; null: none was")
 
 
 class Done(Event, topic="jobs.done", stage="done", terminal="done"):
@@ -192,3 +196,4 @@ class Done(Event, topic="jobs.done", stage="done", terminal="done"):
     decided_by: str
     draft: Draft | None = None
     team: Team | None = None
+    sent_as: str | None = Field(None, description="Message-ID of the answer that was sent; null: none was")

@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections import deque
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,12 +23,16 @@ from farandole.project import Project, require_project
 if TYPE_CHECKING:
     from farandole.children import Children
     from farandole.settings import Settings
+    from farandole.testing import MailSink
 
 #: Jobs in the table at the end; `farandole jobs` shows the others.
 TABLE_ROWS = 12
 
 #: Lines of a process that are shown when it ends too early.
 LAST_LINES = 15
+
+#: Lines of a mail that are shown.
+LINES_OF_A_MAIL = 3
 
 ENDED = ("done", "failed", "blocked")
 
@@ -70,12 +75,14 @@ def demo(
     with interrupted():
         settings = local.start(project, lambda text: note(text, "dim"))
         run.step(f"Kafka and Postgres are up ({settings.brokers})")
-        with Children(run.hear, cwd=project.root) as children:
+        with _sink(settings) as sink, Children(run.hear, cwd=project.root, environment=_mail(sink)) as children:
             children.start("projector", ["projector"])
             for path, agent in agents.items():
                 children.start(agent.name, ["run", str(path)])
             run.step(f"{len(agents)} agents and a projector are starting, each a process of its own")
+            note(f"         {_who_decides(settings)}", "dim")
             left = asyncio.run(_play(run, settings, children, timeout))
+            _mails(run, sink)
             run.step("stopping the agents and the projector")
         if down:
             from farandole.stack.stack import Stack
@@ -84,6 +91,36 @@ def demo(
     _what_next(run, down)
     if left:
         raise typer.Exit(ExitCode.TIMEOUT)
+
+
+def _sink(settings: Settings) -> AbstractContextManager[MailSink | None]:
+    """A mail server of the demo's own, unless the project's agents have one to send to."""
+    from farandole.testing import MailSink
+
+    return nullcontext() if settings.smtp_url else MailSink()
+
+
+def _mail(sink: MailSink | None) -> dict[str, str]:
+    return {"SMTP_URL": sink.url} if sink else {}
+
+
+def _who_decides(settings: Settings) -> str:
+    if settings.anthropic_api_key is None:
+        return "no ANTHROPIC_API_KEY: the agents' own offline rules decide, no model is asked"
+    models = ", ".join(f"{name}: {model}" for name, model in settings.models.items()) or "those of the agents"
+    return f"models decide ({models})"
+
+
+def _mails(run: Show, sink: MailSink | None) -> None:
+    """What the agents have sent; one mail in short."""
+    if sink is None or not sink.mails:
+        return
+    run.step(
+        f"{len(sink.mails)} mails were sent, to a mail server of this demo: nothing left the machine. The first one:"
+    )
+    first = sink.mails[0]
+    for line in (f"To: {first.to}", f"Subject: {first.mail['Subject']}", *first.text.splitlines()[:LINES_OF_A_MAIL]):
+        note(f"         | {line}", "dim")
 
 
 def _input(project: Project) -> tuple[Path, str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 #: Micro-dollars in a dollar: money is counted in these, as integers.
 MICRO = 1_000_000
@@ -24,7 +24,13 @@ def _micro_dollars(dollars: object) -> object:
     return int(found)
 
 
-MicroDollars = Annotated[int, BeforeValidator(_micro_dollars)]
+def _dollars(micro: int) -> str:
+    return str(Decimal(micro) / MICRO)
+
+
+MicroDollars = Annotated[
+    int, BeforeValidator(_micro_dollars), PlainSerializer(_dollars, return_type=str, when_used="json")
+]
 
 _CONFIG = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

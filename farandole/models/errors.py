@@ -16,6 +16,12 @@ class ModelError(Exception):
     """What all of them are. `usage` is what the failed call cost, where the API told."""
 
     outcome: ClassVar[str] = "failed"
+    #: Whether a call without a reported usage may have been charged: it is then booked at its upper bound.
+    may_cost: bool = False
+    #: Whether the request did not leave, so that it costs nothing for certain.
+    unsent: bool = False
+    #: Whether the attempt that it ends counts.
+    counted: bool = True
     usage: Usage | None = None
     heard: Heard | None = None
     request_id: str | None = None
@@ -50,24 +56,28 @@ class ConnectionFailed(_Again):
     """No connection, or it was lost before the reply began."""
 
     outcome = "connection"
+    may_cost = True
 
 
 class TimedOut(_Again):
     """The reply took longer than the call may."""
 
     outcome = "timeout"
+    may_cost = True
 
 
 class StreamCut(_Again):
     """The reply broke off: the stream ended without its end, or with an error event."""
 
     outcome = "cut"
+    may_cost = True
 
 
 class Busy(_Again):
     """The API has no room now, whatever the event: no attempt is counted."""
 
     outcome = "busy"
+    counted = False
 
 
 class RateLimited(Busy):
@@ -137,6 +147,18 @@ class BadRequest(_Stops):
     """The API does not take the request (400): a mistake of configuration, such as a schema it cannot use."""
 
     outcome = "bad_request"
+
+
+class Unpriced(_Stops):
+    """There is a budget, and nobody knows what the model costs: it is not called."""
+
+    outcome = "unpriced"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"model {model} has no known price, and there is a budget: name its price in the file of FARANDOLE_PRICES, or "
+            "correct the model's id"
+        )
 
 
 #: What a handling ends with for good, by outcome: raised again when it is replayed.

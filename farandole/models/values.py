@@ -69,6 +69,13 @@ class Model(Protocol):
         """One call, made once, under an idempotency key. Raises a ModelError of `farandole.models.errors`."""
         ...
 
+    def structured(self, model: str, schema: dict[str, Any]) -> Mapping[str, Any] | None:
+        """A JSON schema as the API takes it for structured output; None where the model has none."""
+        ...
+
+    async def close(self) -> None:
+        """No more calls."""
+
 
 class Calls(Protocol):
     """The calls of one step, one after another. A call that was made before a crash is not made again: its reply comes

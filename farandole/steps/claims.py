@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
+from typing import Any, Literal
 
 from farandole.models.values import Usage
-
-#: What the answer to a claim is for: calls of `Store.begin`.
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A named result of one handling. `agent`, event and name are its identity; what a run is, see `Claim`."""
+    """A named result of one agent's handling of one event, whatever the run: finished steps survive a redrive."""
 
     event_id: str
     agent: str
     name: str
     trace_id: str
     tenant: str | None = None
+
+    def key(self, generation: int) -> str:
+        """The idempotency key: the same for every try, another one only after a person had the step forgotten.
+
+        >>> Step("0189…", "act", "mail", "0189…").key(0)
+        'fd-242ef6f938f789aad00bd9ed73c60087'
+        """
+        parts = (self.event_id, self.agent, self.name, str(generation))
+        return f"fd-{sha256(chr(0).join(parts).encode()).hexdigest()[:32]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,24 @@ class Call:
     stop_reason: str | None
     outcome: str
     request_id: str | None
+
+
+State = Literal["leased", "done", "failed", "held"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How a step ended; state `leased`: only one of its calls did, and it goes on."""
+
+    step: Step
+    owner: str
+    state: State
+    result: str | None = None  #: JSON
+    error: str | None = None
+    failure: str | None = None  #: JSON: it failed for good, in the run `failed_run`
+    failed_run: int | None = None
+    trail: str | None = None  #: JSON
+    call: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from farandole.errors import ConfigurationError
 from farandole.event import Event
 from farandole.handling import Handling
 from farandole.outcome import Outcome
+from farandole.testing.steps import Remembered
 
 
 async def deliver(
@@ -35,7 +36,8 @@ async def deliver(
         raise ConfigurationError(f"agent {agent.name} does not read {type(payload).__name__}")
     name = next(name for name, contract in wiring.reads.items() if contract.event is type(payload))
     envelope = envelope or Envelope(begin(ids.new_trace_id(), Emitter("test"), name))
-    return await Handling(wiring, resource, answers, sleep=_at_once).run(payload, envelope)
+    handling = Handling(wiring, resource, answers, sleep=_at_once, steps=Remembered())
+    return await handling.run(payload, envelope)
 
 
 async def _at_once(_seconds: float) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr, TypeAdapter
 
 from farandole.children import Children
 from farandole.flow import agent_files, load_agents
@@ -51,6 +52,13 @@ def environment(settings: Settings) -> dict[str, str]:
     for name, field in Settings.model_fields.items():
         value = getattr(settings, name)
         if value is not None:
-            text = value.get_secret_value() if isinstance(value, SecretStr) else value
-            found[str(field.validation_alias or PREFIX + name.upper())] = str(text)
+            found[str(field.validation_alias or PREFIX + name.upper())] = _text(value)
     return found
+
+
+def _text(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, dict | BaseModel):
+        return TypeAdapter(Any).dump_json(value).decode()
+    return str(value)

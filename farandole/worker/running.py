@@ -6,7 +6,10 @@ import logging
 from contextlib import AsyncExitStack
 
 from farandole.handling import Handling
+from farandole.models.connecting import connected
+from farandole.models.pace import Unpaced
 from farandole.processes import Processes
+from farandole.steps.ledger import Ledger as Steps
 from farandole.worker.beat import Beat
 from farandole.worker.worker import Worker
 
@@ -23,12 +26,16 @@ async def run_worker(worker: Worker) -> None:
         slot = await worker.blocking(worker.ledger.open)
         resource = await stack.enter_async_context(agent.resource(settings)) if agent.resource else None
         processes = await stack.enter_async_context(Processes(agent)) if agent.cpu else None
+        steps = await stack.enter_async_context(Steps(settings, agent.name, worker.outage))
+        asker = await stack.enter_async_context(connected(settings, agent, Unpaced))
         handling = Handling(
             worker.wiring,
             resource,
             outage=worker.outage,
             suspends=True,
             processes=processes,
+            steps=steps,
+            asker=asker,
             abandoned=worker.flight.abandoned,
         )
         await worker.open(stack, handling)

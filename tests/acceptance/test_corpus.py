@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.confirm import Refusal
+from agents.rules.refusals import Refusal
 from tests.acceptance.checker import complaints
 from tests.acceptance.triage import Triage
 

@@ -69,7 +69,7 @@ async def journey(mail: Submitted, agents: list[Agent] = AGENTS) -> list[Outcome
     event: Event = mail
     outcomes: list[Outcome] = []
     for agent in agents:
-        outcomes.append(await deliver(agent, event, resource=SeedCustomers()))
+        outcomes.append(await deliver(agent, event, resource=SeedCustomers() if agent.name == "enrich" else None))
         match outcomes[-1]:
             case Emitted(events=(event,)):
                 pass

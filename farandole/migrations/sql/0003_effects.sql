@@ -40,7 +40,8 @@ CREATE TABLE usage (
   latency_ms         bigint,
   stop_reason        text,
   outcome            text NOT NULL,        -- answered, or why not: a word of farandole.models.errors, or `unknown` (its worker died)
-  request_id         text                  -- the API's, for its support
+  request_id         text,                 -- the API's, for its support
+  budgets            text[]                -- rows of `budget` that it was booked in
 );
 CREATE INDEX usage_job ON usage (trace_id);
 CREATE INDEX usage_at ON usage (at);

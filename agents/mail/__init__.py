@@ -1,0 +1,1 @@
+"""Mails that leave the house."""

@@ -1,0 +1,47 @@
+"""The time an attempt may take: what it waits for others' sake, for a turn or for another worker's step, is not its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+
+class AttemptTime:
+    """Seconds of one attempt; the clock can be stopped. On the event loop.
+
+    >>> async def attempt(time: AttemptTime) -> None:
+    ...     async with time.bound():
+    ...         with time.stopped():
+    ...             ...  # waiting for somebody else
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._timeout: asyncio.Timeout | None = None
+        self._stopped = 0
+
+    @asynccontextmanager
+    async def bound(self) -> AsyncIterator[None]:
+        """Raises TimeoutError when the block has taken longer, not counting the time in `stopped`."""
+        async with asyncio.timeout(self._left) as self._timeout:
+            yield
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """The clock stands still in this block; concurrent ones may overlap."""
+        timeout = self._timeout
+        if timeout is None or timeout.expired():
+            yield
+            return
+        now = asyncio.get_running_loop().time
+        if not self._stopped:
+            self._left = (timeout.when() or now()) - now()
+            timeout.reschedule(None)
+        self._stopped += 1
+        try:
+            yield
+        finally:
+            self._stopped -= 1
+            if not self._stopped and not timeout.expired():
+                timeout.reschedule(now() + self._left)

@@ -1,0 +1,31 @@
+"""What it takes to ask models, opened for a worker where there is a key for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from farandole.agent import Agent
+from farandole.asker import Asker
+from farandole.handler import folder_of
+from farandole.models.pace import Pace
+from farandole.models.pricing import Prices
+from farandole.settings import Settings
+from farandole.steps.model_calls import Connected
+
+
+@asynccontextmanager
+async def connected(settings: Settings, agent: Agent, pace: Callable[[], Pace]) -> AsyncIterator[Asker | None]:
+    """Asks models for `agent`; None without ANTHROPIC_API_KEY, where the agents' own rules answer. `pace` gives calls their
+    turns."""
+    if settings.anthropic_api_key is None or agent.handler is None or not agent.handler.takes_context:
+        yield None
+        return
+    from farandole.models.claude import Claude  # the client's import takes a second, which offline agents save
+
+    claude = Claude(settings.anthropic_api_key.get_secret_value(), settings.anthropic_base_url)
+    try:
+        parts = Connected(claude, pace(), Prices(settings.prices), settings.budgets)
+        yield Asker(parts, folder_of(agent.handler.function) / "prompts", settings.models, agent.timeout)
+    finally:
+        await claude.close()

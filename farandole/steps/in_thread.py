@@ -1,0 +1,39 @@
+"""`ctx.once` of a plain handler: its function runs in the handler's thread, the ledger is on the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from farandole.steps import results
+from farandole.steps.effects import Effects, IfUnknown, Replayed, failed, takes_key
+
+T = TypeVar("T")
+
+Await = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+def once_in_thread(
+    effects: Effects, wait: Await, name: str, function: Callable[..., Any], kind: Any, if_unknown: IfUnknown
+) -> Any:
+    """As `Effects.once`; `wait` runs a coroutine on the event loop and returns its result."""
+    step, where = effects.step(name), effects.where(name)
+    kind = results.result_type(function, where) if kind is None else kind
+    while True:
+        try:
+            begun = wait(effects.begin(step, if_unknown))
+        except Replayed as replayed:
+            return replayed.value(kind, where)
+        with effects.leased(begun.claim):
+            try:
+                value = function(begun.key) if takes_key(function) else function()
+            except BaseException as error:
+                wait(_awaited(effects, failed(begun, error)))
+                raise
+        recorded = wait(effects.done(begun, kind, value))
+        if recorded is not None:
+            return results.decode(kind, recorded, where)
+
+
+async def _awaited(effects: Effects, end: Any) -> bool:
+    return await effects.finish(end)

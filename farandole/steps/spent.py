@@ -1,0 +1,33 @@
+"""A model call that does not fit into its budget, told to a person."""
+
+from __future__ import annotations
+
+from farandole.errors import LONGEST
+from farandole.models.configured import MICRO
+from farandole.steps.claims import OverBudget
+
+
+class BudgetSpent(Exception):
+    """Nothing was called. The agent's `over_budget` says whether the job fails or waits until the budget renews.
+
+    `renews_in` are seconds until then; None: it never does.
+    """
+
+    def __init__(self, over: OverBudget) -> None:
+        self.key = over.key
+        self.renews_in = None if over.renews_in is None else min(over.renews_in, LONGEST)
+        super().__init__(
+            f"budget {over.key}: {dollars(over.taken)} of {dollars(over.limit)} are spent or reserved, and the call may "
+            f"cost up to {dollars(over.needed)}"
+        )
+
+
+def dollars(micro: int) -> str:
+    """Micro-dollars as text.
+
+    >>> dollars(1_250_000), dollars(42)
+    ('$1.25', '$0.000042')
+    """
+    text = f"{micro / MICRO:.6f}".rstrip("0")
+    whole, _, part = text.partition(".")
+    return f"${whole}.{part:0<2}"
