@@ -1,4 +1,4 @@
-"""For users' tests: `deliver` runs a handler without Kafka, `running_flow` a whole flow on it; the plug-in brings a stack."""
+"""For users' tests: `deliver` runs a handler without Kafka, `running_flow` a flow on it, `FakeMessages` plays the model."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from farandole.testing.delivery import deliver
     from farandole.testing.flow import running_flow
+    from farandole.testing.messages import FakeMessages
 
-__all__ = ["deliver", "running_flow"]
+__all__ = ["FakeMessages", "deliver", "running_flow"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,4 +22,8 @@ def __getattr__(name: str) -> Any:
         from farandole.testing.flow import running_flow
 
         return running_flow
+    if name == "FakeMessages":
+        from farandole.testing.messages import FakeMessages
+
+        return FakeMessages
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
