@@ -71,8 +71,10 @@ class FakeMessages:
         listening = socket.create_server(("127.0.0.1", self._port), backlog=_BACKLOG)
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, args=(listening,), name="fake-messages", daemon=True)
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(listening, ready), name="fake-messages", daemon=True)
         self._thread.start()
+        ready.wait()
         return self
 
     def __exit__(
@@ -123,10 +125,11 @@ class FakeMessages:
         """Micro-dollars of all calls, by dollars for a million tokens (input, output, cache read, cache write)."""
         return counting.cost(self.calls, prices)
 
-    def _run(self, listening: socket.socket) -> None:
+    def _run(self, listening: socket.socket, ready: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)
         serving = self._loop.create_server(lambda: Connection(self._serve), sock=listening, backlog=_BACKLOG)
         server = self._loop.run_until_complete(serving)
+        self._loop.call_soon(ready.set)
         self._loop.run_forever()
         server.close()
         left = asyncio.all_tasks(self._loop)
