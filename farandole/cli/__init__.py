@@ -24,6 +24,7 @@ from farandole.cli import (
     jobs,
     stack,
     status,
+    steps,
     submit,
 )
 from farandole.cli.console import complain
@@ -86,6 +87,7 @@ for panel, commands in {
     for command in commands:
         app.command(rich_help_panel=panel)(command)  # type: ignore[type-var]  # a join of many signatures
 app.add_typer(dead.dead, name="dead", rich_help_panel=READ)
+app.add_typer(steps.steps, name="steps", rich_help_panel=READ)
 app.add_typer(contract.schemas, name="schemas", rich_help_panel=CHECK)
 app.add_typer(gaps.gaps, name="gaps", rich_help_panel=CHECK)
 app.add_typer(contract.projections, name="projections", rich_help_panel=CHECK)
