@@ -13,6 +13,7 @@ from farandole.cli import (
     agents,
     config,
     contract,
+    costs,
     dead,
     demo,
     dev,
@@ -80,7 +81,7 @@ for panel, commands in {
     START: (init.init, demo.demo, dev.dev),
     STACK: (stack.up, status.status, stack.down),
     RUN: (agents.run, agents.projector, submit.submit),
-    READ: (jobs.jobs, jobs.job, jobs.journey),
+    READ: (jobs.jobs, jobs.job, jobs.journey, costs.costs),
     CHECK: (doctor.doctor, graph.graph, config.config, contract.topics, contract.migrate),
 }.items():
     for command in commands:
