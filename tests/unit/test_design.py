@@ -109,14 +109,6 @@ DOCUMENTS = [
     *("CHANGELOG.md", "CONTRIBUTING.md", "DESIGN.md", "README.md"),
     *("docs/effects.md", "docs/glossary.md", "docs/operations.md"),
 ]
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "DESIGN.md",
-    "README.md",
-    "docs/effects.md",
-    "docs/glossary.md",
-    "docs/operations.md",
-]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
