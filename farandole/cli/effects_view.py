@@ -57,7 +57,9 @@ def lease(one: Effect) -> str:
     if one.state != "leased" or one.lease_seconds is None:
         return ""
     ended = one.lease_seconds <= 0
-    return f"{one.owner}, " + (f"ended {duration(-one.lease_seconds)} ago" if ended else f"{one.lease_seconds:.0f} s left")
+    return f"{one.owner}, " + (
+        f"ended {duration(-one.lease_seconds)} ago" if ended else f"{one.lease_seconds:.0f} s left"
+    )
 
 
 def as_row(one: Effect) -> dict[str, Any]:

@@ -84,7 +84,9 @@ def show(job: OneJob, name: Name, agent: OfAgent = None, event: OfEvent = None, 
     from farandole.steps.listing import calls
 
     with database() as (connection, settings):
-        found = [(effect, calls(connection, effect)) for effect in _of_job(connection, settings, job, name, agent, event)]
+        found = [
+            (effect, calls(connection, effect)) for effect in _of_job(connection, settings, job, name, agent, event)
+        ]
     if json:
         show_json([whole(*each) for each in found])
         return
@@ -101,7 +103,8 @@ def release(
     agent: OfAgent = None,
     event: OfEvent = None,
     done: Annotated[
-        str | None, typer.Option("--done", metavar="JSON", help="It has happened: this is its result.", show_default=False)
+        str | None,
+        typer.Option("--done", metavar="JSON", help="It has happened: this is its result.", show_default=False),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="It has not happened: it may run again.")] = False,
     reason: Annotated[str | None, typer.Option(help="Kept with the step.")] = None,
