@@ -1,17 +1,17 @@
 """Steps that a person wants to run anew, dropped before their dead letters are given back.
 
-The order is: **A** one transaction in Postgres drops the named steps of a batch of letters, **B** the Kafka transaction gives
-these letters back. While a letter is open nobody handles its event, so what A drops is in nobody's hands; a step that is,
-of an attempt that was given up and goes on in its thread, has a live lease, and its letter is left.
+First (A) a transaction in Postgres drops the named steps of a batch of letters, then (B) a Kafka transaction gives these
+letters back. While a letter is open nobody handles its event, so what A drops is in nobody's hands; a step that is, of an
+attempt that was given up and goes on in its thread, has a live lease, and its letter is left. Killed, or raced:
 
-| killed, or raced | left behind | then |
-|---|---|---|
-| before A, or in it | steps and letters as they were | run the command again |
-| between A and B, or B is refused | the steps are forgotten, the letters open | nobody runs them. Run the command again: a step that is forgotten stays as it is (its key changes once), and the letters are given back |
-| B's outcome is lost | the letters are given back, with their steps forgotten; or as between A and B | the next command learns which (its `init_transactions` ends B). Letters that were given back are not open: their steps, which may have run anew, are not dropped again |
-| the connection breaks before A | the lock of the command is another's, perhaps | A needs that connection: this command ends and has dropped nothing |
-| the connection breaks after A, and another command gives the same letters back | its B, or ours | the broker takes one of them; the steps are forgotten either way |
-| a redrive without `--forget` follows one that was killed between A and B | the letters are given back | the steps run anew, as the first command was told |
+- Before A or in it: steps and letters are as they were. The same command does all of it.
+- Between A and B, or B is refused: the steps are forgotten, their letters open, and nobody runs them. The same command finds
+  them forgotten, which changes nothing more, and gives the letters back. A redrive without `--forget` does so as well: the
+  steps run anew, as the first command was told.
+- B's outcome is lost: the next command learns it (`init_transactions` ends B). Letters that were given back are not open any
+  more: their steps, which may have run anew by now, are not dropped again.
+- The connection, and with it the lock of the command, is lost before A: A needs that connection, so nothing is dropped.
+- It is lost after A, and another command gives the same letters back: the broker takes one of the two.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import os
 import signal
 from pathlib import Path
 
-from farandole import Agent, Context
+from farandole import Agent, Context, Reject
 from tests.integration.steps.posting import Receipt, post, posted
 from tests.integration.worker.words import Heard, Said
 
@@ -24,6 +24,8 @@ async def say(mail: Heard, ctx: Context) -> Said:
         os.kill(os.getpid(), signal.SIGKILL)
     if mail.plan == "fail-later" and once(mail.word):
         raise ConnectionResetError("after the post")
+    if mail.plan == "reject-later" and once(mail.word):
+        raise Reject("after the post")
     return Said(word=mail.word, place=receipt.number)
 
 
