@@ -35,6 +35,9 @@ class Job:
     parked: int  #: records that could not be folded and seem to belong here
     created_at: datetime
     updated_at: datetime
+    calls: int  #: of models, failed ones included
+    tokens: int  #: of all kinds, in and out
+    cost_micro_dollars: int  #: of the calls whose price is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Wait:
     agent: str
     event_id: UUID
     run: int
-    kind: str  #: retry, or behind
+    kind: str  #: retry, behind, or budget
     due: datetime | None
     attempts: int  #: made so far
     error: str  #: of the first one

@@ -16,6 +16,7 @@ from farandole.event import Event, JobDiscarded, JobRedriven
 from farandole.kafka import Headers, KafkaError, KafkaException, Record
 from farandole.postgres import Connection
 from farandole.settings import Settings
+from farandole.steps import forgetting
 from farandole.threads import Caller
 from farandole.wake import Wake
 
@@ -84,12 +85,18 @@ class Answers:
         """The letters that nobody has answered, whether the projector has heard of it or not."""
         return dead.letters(self._connection, chosen, self._known.answered)
 
-    def redrive(self, letters: Sequence[Letter], reason: str | None = None) -> Iterator[int]:
+    def redrive(
+        self, letters: Sequence[Letter], reason: str | None = None, forget: Sequence[str] = ()
+    ) -> Iterator[int]:
         """Give each letter back to its agent, and to no other reader of its topic, under the next run. Yields how many
-        each transaction gave back."""
+        each transaction gave back.
+
+        Steps named in `forget` are dropped first, and run anew.
+        """
         self._check_wakes(letters)
+        forgetting.check(self._connection, [letter.event_id for letter in letters], forget)
         missing = {letter.event_id: letter for letter in letters}
-        batch: list[Sent] = []
+        batch: list[tuple[Letter, Sent]] = []
         size = 0
         for letter, found, told in dead.raw(self._settings, letters):
             del missing[letter.event_id]
@@ -97,14 +104,24 @@ class Answers:
             if isinstance(wake, str):
                 self.left.append((letter, wake))
                 continue
-            batch += [wake, self._event(letter, letter.run + 1, JobRedriven, reason)]
+            batch.append((letter, wake))
             size += wake.size
-            if len(batch) >= 2 * BATCH or size > BATCH_BYTES:
-                yield self._commit(batch) // 2
+            if len(batch) >= BATCH or size > BATCH_BYTES:
+                yield self._give_back(batch, reason, forget)
                 batch, size = [], 0
         if batch:
-            yield self._commit(batch) // 2
+            yield self._give_back(batch, reason, forget)
         self.left += [(letter, f"its record is gone from {letter.dead_letter_topic}") for letter in missing.values()]
+
+    def _give_back(self, batch: Sequence[tuple[Letter, Sent]], reason: str | None, forget: Sequence[str]) -> int:
+        """One batch. What is to be forgotten is so before anybody can handle it: see `farandole.steps.forgetting`."""
+        ids = [letter.event_id for letter, _ in batch]
+        busy = forgetting.forget(self._connection, ids, forget) if forget else {}
+        self.left += [(letter, busy[letter.event_id]) for letter, _ in batch if letter.event_id in busy]
+        given = [(letter, wake) for letter, wake in batch if letter.event_id not in busy]
+        events = [self._event(letter, letter.run + 1, JobRedriven, reason) for letter, _ in given]
+        sent = [sent for (_, wake), event in zip(given, events, strict=True) for sent in (wake, event)]
+        return self._commit(sent) // 2 if sent else 0
 
     def discard(self, letters: Sequence[Letter], reason: str | None = None) -> Iterator[int]:
         """Give each letter up: its job ends as failed. Yields how many each transaction gave up."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from farandole.errors import ConfigurationError
 from farandole.models.configured import Budgets, Limit
@@ -150,6 +150,8 @@ def load_settings(project: Project | None = None, **given: Any) -> Settings:
         settings = Settings(**(values | given))
     except ValidationError as error:
         raise ConfigurationError("; ".join(_sentence(detail) for detail in error.errors())) from None
+    except SettingsError:
+        raise ConfigurationError(_not_json()) from None
     if settings.schema_registry_url:
         raise ConfigurationError(
             "SCHEMA_REGISTRY_URL is set, but this version writes single-object encoding with its own schema topic only: "
@@ -178,10 +180,22 @@ def _endpoints(file: Path) -> dict[str, Any]:
     return {key: found[key] for key in ("kafka_bootstrap_servers", "database_url") if key in found}
 
 
+def _not_json() -> str:
+    """Which of the settings that are tables holds no JSON."""
+    for name in ("budgets", "limits", "models"):
+        text = os.environ.get(PREFIX + name.upper(), "{}")
+        try:
+            json.loads(text)
+        except ValueError as error:
+            return f"{PREFIX}{name.upper()}: expected JSON, as a table of [tool.farandole.{name}] has it: {error}"
+    return "a setting is not valid JSON"
+
+
 def _sentence(detail: Any) -> str:
-    name = ".".join(str(part) for part in detail["loc"]) or "settings"
-    field = Settings.model_fields.get(name)
-    variable = name if name.isupper() else PREFIX + name.upper() if field else name
+    first, *rest = (str(part) for part in detail["loc"]) if detail["loc"] else ("settings",)
+    field = Settings.model_fields.get(first)
+    variable = ".".join([first if first.isupper() else PREFIX + first.upper() if field else first, *rest])
+    name = variable
     unknown, value = detail["type"] == "extra_forbidden", detail["input"]
     # A value that may hold a password is never repeated: a URL, or whatever a misspelt name was meant for.
     given = "" if unknown or "url" in name.lower() or "://" in str(value) else f" (given: {value!r})"

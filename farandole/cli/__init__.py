@@ -13,6 +13,7 @@ from farandole.cli import (
     agents,
     config,
     contract,
+    costs,
     dead,
     demo,
     dev,
@@ -23,6 +24,7 @@ from farandole.cli import (
     jobs,
     stack,
     status,
+    steps,
     submit,
 )
 from farandole.cli.console import complain
@@ -79,12 +81,13 @@ for panel, commands in {
     START: (init.init, demo.demo, dev.dev),
     STACK: (stack.up, status.status, stack.down),
     RUN: (agents.run, agents.projector, submit.submit),
-    READ: (jobs.jobs, jobs.job, jobs.journey),
+    READ: (jobs.jobs, jobs.job, jobs.journey, costs.costs),
     CHECK: (doctor.doctor, graph.graph, config.config, contract.topics, contract.migrate),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)  # type: ignore[type-var]  # a join of many signatures
 app.add_typer(dead.dead, name="dead", rich_help_panel=READ)
+app.add_typer(steps.steps, name="steps", rich_help_panel=READ)
 app.add_typer(contract.schemas, name="schemas", rich_help_panel=CHECK)
 app.add_typer(gaps.gaps, name="gaps", rich_help_panel=CHECK)
 app.add_typer(contract.projections, name="projections", rich_help_panel=CHECK)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +35,15 @@ OfJob = Annotated[
 Reason = Annotated[str | None, typer.Option(help="Kept in the job's journey.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Forget = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--forget",
+        metavar="STEP",
+        help="Run this step of their handlers anew, under another idempotency key; may be repeated.",
+        show_default=False,
+    ),
+]
 Most = Annotated[
     int | None, typer.Option("--limit", min=1, help="At most so many, the oldest first.", show_default=False)
 ]
@@ -118,20 +129,25 @@ def redrive(
     job: OfJob = None,
     limit: Most = None,
     reason: Reason = None,
+    forget: Forget = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Give dead letters back to their agents, and to nobody else: their jobs run again, under the next run."""
+    """Give dead letters back to their agents, and to nobody else: their jobs run again, under the next run.
+
+    Steps that have finished are not run again, but for those named by --forget.
+    """
     from farandole.redrive import Answers
 
+    names = list(dict.fromkeys(forget or []))
     with database() as (connection, settings):
         chosen = _chosen(connection, settings, agent, cause, older, newer, job, limit)
         found = _open(settings, connection, chosen)
         warn_of_absent(settings, connection, found)
-    answer_letters(
-        settings, chosen, found, Answers.redrive, "redriven", reason, ask=not yes, dry_run=dry_run, json=json
-    )
+        _tell_of_forgotten(connection, found, names)
+    give_back = partial(Answers.redrive, forget=names)
+    answer_letters(settings, chosen, found, give_back, "redriven", reason, ask=not yes, dry_run=dry_run, json=json)
 
 
 @dead.command()
@@ -156,6 +172,14 @@ def discard(
     answer_letters(
         settings, chosen, found, Answers.discard, "discarded", reason, ask=not yes, dry_run=dry_run, json=json
     )
+
+
+def _tell_of_forgotten(connection: Connection[Any], letters: Sequence[Letter], names: Sequence[str]) -> None:
+    """How many steps are to run anew. Raises FarandoleError for a name that is none."""
+    from farandole.steps import forgetting
+
+    for name, number in forgetting.check(connection, [letter.event_id for letter in letters], names).items():
+        note(f"to run anew: {number:,} of step {name}", "yellow")
 
 
 def _chosen(

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from farandole.cli.console import STATUS_STYLES, cell, duration, table
 from farandole.safetext import clean
+from farandole.steps.spent import dollars
 
 if TYPE_CHECKING:
     from farandole.reading import Job, JourneyRow, Wait
@@ -79,6 +80,8 @@ def job_panel(job: Job, stages: Sequence[str | None], waits: Sequence[Wait] = ()
         ("events", cell(f"{job.events}, {retries(job)} retries, {job.dead_letters} dead letters, run {job.run}")),
     ):
         head.add_row(Text(name, "dim"), value)
+    if job.calls:
+        head.add_row(Text("models", "dim"), cell(spent(job)))
     if job.conflicts:
         head.add_row(Text("conflicts", "dim"), cell(job.conflicts, "yellow"))
     for wait in waits:
@@ -122,7 +125,15 @@ def timeline(job: Job, rows: Sequence[JourneyRow], width: int, waits: Sequence[W
         parts += [Text(), *(_wait(wait) for wait in waits)]
     if decided := deciders(rows):
         parts += [Text(), cell(f"decided by {', '.join(decided)}", "dim")]
+    if job.calls:
+        parts += [cell(spent(job), "dim")]
     return Group(*parts)
+
+
+def spent(job: Job) -> str:
+    """What its model calls cost: `3 model calls, 4,120 tokens, $0.0031`."""
+    calls = f"{job.calls} model call{'s' * (job.calls != 1)}"
+    return f"{calls}, {job.tokens:,} tokens, {dollars(job.cost_micro_dollars)}"
 
 
 def deciders(rows: Sequence[JourneyRow]) -> list[str]:
@@ -139,6 +150,8 @@ def _wait(wait: Wait) -> Text:
     """What is waited for: `classify after attempt 2: due 2026-01-31 12:00:00 UTC, in 4m 10s (ConnectionError: …)`."""
     if wait.kind == "behind":
         return cell(f"{wait.agent}: behind an earlier event of its key", "yellow")
+    if wait.kind == "budget" and wait.due is not None:
+        return cell(f"{wait.agent}: until {at(wait.due)} ({wait.error[:VALUE]})", "yellow")
     until = "woken, about to be handled"
     if wait.woken_at is None and wait.due is not None:
         left = wait.due - datetime.now(UTC)

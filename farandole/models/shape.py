@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -21,6 +23,13 @@ _WRAP = "answer"
 #: Places in a text at which an object is looked for; more of them are no reply.
 _PLACES = 1_000
 
+#: Levels of nesting; no type needs as many.
+_DEEPEST = 64
+
+#: How an object of an answer begins, in contrast to a brace of prose.
+_BEGUN = re.compile(r'\{\s*(?:"(?:[^"\\]|\\.)*+(?:"\s*(?::|\Z)|\\?\Z)|\Z)', re.DOTALL)
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
 
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
@@ -36,6 +45,11 @@ class Shape(Generic[T]):
         found: list[Any] = []
         wrong = "no JSON object in the reply"
         for candidate in _objects(text):
+            if isinstance(candidate, _Refused):
+                wrong = str(candidate)
+                continue
+            if isinstance(candidate, ValueError):  # what was cut may have been another answer
+                raise InvalidOutput(str(candidate))
             try:
                 value = self._validated(candidate)
             except (ValidationError, ValueError) as error:
@@ -55,9 +69,7 @@ class Shape(Generic[T]):
                 raise ValueError(f"expected an object with the one key {_WRAP!r}")
             candidate = candidate[_WRAP]
         text = json.dumps(candidate, ensure_ascii=False, allow_nan=False)
-        if "\\u0000" in text:
-            raise ValueError("a text has a NUL character")
-        return self.adapter.validate_json(text.encode(), strict=True)  # a lone surrogate is a ValueError here
+        return self.adapter.validate_json(text, strict=True, extra="forbid")
 
 
 @lru_cache(maxsize=500)
@@ -86,38 +98,67 @@ def shape_of(kind: Any) -> Shape[Any]:
     return Shape(kind, adapter, whole, wrapped=True)
 
 
-def _objects(text: str) -> list[dict[str, Any]]:
-    """The outermost JSON objects in a text, whatever stands around them."""
+def _objects(text: str) -> Iterator[dict[str, Any] | ValueError]:
+    """The outermost JSON objects in a text, whatever stands around them; an error in place of one that is refused.
+
+    What stands inside an object that is refused or cut is part of it, and no answer by itself.
+    """
     decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused, parse_float=_finite)
-    found: list[dict[str, Any]] = []
-    at, places = text.find("{"), 0
-    while at >= 0 and places < _PLACES:
-        places += 1
+    at = text.find("{")
+    for _ in range(_PLACES):
+        if at < 0:
+            return
         try:
             value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            found.append(value)
+            _clean(value)
+            yield value
+        except (ValueError, RecursionError) as error:
+            begun = _BEGUN.match(text, at)
+            end = _end(text, at) if begun else at + 1  # braces of prose, such as {name}, are passed over
+            if begun:
+                yield error if isinstance(error, _Refused) else ValueError("the JSON object is cut, or is none")
         at = text.find("{", end)
-    return found
+
+
+def _end(text: str, at: int) -> int:
+    """Where the object at `at` ends; the text's end when it is cut."""
+    try:
+        return json.JSONDecoder().raw_decode(text, at)[1]
+    except (ValueError, RecursionError):
+        return len(text)
+
+
+class _Refused(ValueError):
+    """JSON that is no answer, for a reason the model can be told."""
+
+
+def _clean(value: Any, depth: int = 0) -> None:
+    """Refuse what neither topics nor the database take."""
+    if depth > _DEEPEST:
+        raise _Refused(f"objects are nested deeper than {_DEEPEST} levels")
+    if isinstance(value, str):
+        if _UNSTORABLE.search(value):
+            raise _Refused("a text has a NUL character, or half a surrogate pair")
+    elif isinstance(value, dict | list):
+        for part in [*value, *value.values()] if isinstance(value, dict) else value:
+            _clean(part, depth + 1)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("a key twice in one object")
+        raise _Refused("a key twice in one object")
     return made
 
 
 def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number")
+    raise _Refused(f"{constant} is no number")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is too large")
+        raise _Refused(f"{text[:40]} is too large")
     return number
 
 

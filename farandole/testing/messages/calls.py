@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
@@ -11,10 +12,13 @@ from typing import Any
 #: Dollars for a million tokens: input, output, read from the cache, written to it.
 Price = tuple[float, float, float, float]
 
+#: The four counts of a call's usage, in the order of a price; they do not overlap.
+USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
 
 @dataclass(slots=True)
 class Call:
-    """One request. Times are seconds on the server's monotonic clock."""
+    """One request, also one that was refused or that the client gave up. Times are seconds of `time.monotonic`."""
 
     body: dict[str, Any]
     headers: dict[str, str]  #: names in lower case
@@ -24,10 +28,17 @@ class Call:
     usage: dict[str, int] = field(default_factory=dict)  #: what is charged; empty: nothing
     ended: float | None = None
     whole: bool = False  #: the reply was sent to its end
+    aborted: bool = False  #: the client went away before
+    limited: bool = False  #: the fake's own limits refused it
+    request_id: str = ""
 
     @property
     def model(self) -> str:
         return str(self.body.get("model", ""))
+
+    @property
+    def api_key(self) -> str:
+        return self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")
 
     @property
     def key(self) -> str:
@@ -44,19 +55,29 @@ def cost(calls: Iterable[Call], prices: Mapping[str, Price]) -> int:
 
 
 def _cost(usage: Mapping[str, int], price: Price) -> int:
-    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    each = (usage.get(name, 0) * Decimal(str(rate)) for name, rate in zip(names, price, strict=True))
+    each = (usage.get(name, 0) * Decimal(str(rate)) for name, rate in zip(USAGE, price, strict=True))
     return math.ceil(sum(each, Decimal(0)))
 
 
-def most_in_window(calls: Sequence[Call], seconds: float) -> int:
-    """The most calls that came within any span of so many seconds."""
-    times = sorted(call.came for call in calls)
-    most = begin = 0
-    for end, at in enumerate(times):
-        while times[begin] <= at - seconds:
+def totals(calls: Iterable[Call], by: str) -> dict[str, dict[str, int]]:
+    """Calls, how many of them were whole, and their tokens, by an attribute of theirs."""
+    found: dict[str, Counter[str]] = {}
+    for call in calls:
+        counts = found.setdefault(getattr(call, by), Counter())
+        counts.update({"calls": 1, "whole": int(call.whole), **{name: call.usage.get(name, 0) for name in USAGE}})
+    return {name: dict(counts) for name, counts in found.items()}
+
+
+def most_in_window(calls: Iterable[Call], seconds: float, of: str = "calls") -> int:
+    """The most that came within any span of so many seconds: calls, or tokens of a kind of USAGE."""
+    times = sorted((call.came, 1 if of == "calls" else call.usage.get(of, 0)) for call in calls)
+    most = begin = within = 0
+    for at, amount in times:
+        within += amount
+        while times[begin][0] <= at - seconds:
+            within -= times[begin][1]
             begin += 1
-        most = max(most, end - begin + 1)
+        most = max(most, within)
     return most
 
 

@@ -1,63 +1,94 @@
-"""The fake server: HTTP/1.1 on asyncio, in a thread of its own; thousands of calls at once."""
+"""The fake server: in a thread of its own, thousands of calls at once; what it is asked and how it answered is kept."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
+from farandole.models.configured import Limit
 from farandole.testing.messages import calls as counting
-from farandole.testing.messages import wire
-from farandole.testing.messages.behaviours import Answer, Behaviour, Cut, Failure, Garbage, MidStream, Slow
+from farandole.testing.messages.behaviours import Answer, Behaviour, Failure
+from farandole.testing.messages.cache import Cache, prompt, tokens
 from farandole.testing.messages.calls import Call, Price
+from farandole.testing.messages.checking import checked
+from farandole.testing.messages.connection import Connection, Request
+from farandole.testing.messages.control import controlled
+from farandole.testing.messages.limits import Limits
+from farandole.testing.messages.serving import Serving
 
 Rule = Callable[[dict[str, Any]], Behaviour | None]
 
-#: Statuses of the errors that may come in the middle of a stream.
-_STATUS = {"overloaded_error": 529, "api_error": 500, "rate_limit_error": 429}
-
-_HEAD = "HTTP/1.1 {status} X\r\ncontent-type: {type}\r\nrequest-id: {id}\r\n{more}"
+#: Connections that may wait to be accepted: a whole run that begins at once.
+_BACKLOG = 4096
 
 
 class FakeMessages:
     """A Messages API for tests: `ANTHROPIC_BASE_URL` is its `url`, any key will do.
 
     Without a script or a rule it answers with the smallest object that fits the request's schema. Requests are checked as
-    the API checks them, roughly. Nothing of it is random.
+    the API checks them. Nothing of it is random but ids.
 
+    Args:
+        port: where to listen, on the loopback interface; 0: a free one.
+        enforce: limits of its own, a model and minute: what exceeds them gets 429 with retry-after.
+        models: known ones; another gets 404. None: all whose names begin with "claude-".
+        keys: valid API keys; another gets 401. None: any.
+
+    >>> from farandole.testing.messages import Answer, overloaded, rate_limited
     >>> with FakeMessages() as fake:
     ...     fake.script([rate_limited(2), Answer({"category": "refund"})])
     ...     fake.rule(lambda body: overloaded() if "storm" in str(body["messages"]) else None)
     ...     assert fake.count == 0
     """
 
-    def __init__(self, port: int = 0) -> None:
-        self._port = port
-        self._loop = asyncio.new_event_loop()
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        enforce: Limit | None = None,
+        models: Collection[str] | None = None,
+        keys: Collection[str] | None = None,
+    ) -> None:
+        self._port, self._models, self._keys = port, models, keys
+        self._limits, self._cache = Limits(enforce), Cache()
         self._scripted: deque[Behaviour] = deque()
         self._rules: list[Rule] = []
-        self._prefixes: set[str] = set()
-        self.calls: list[Call] = []  #: in the order in which they came
+        self._default: Behaviour = Answer()
+        self._broken: Exception | None = None
+        self.calls: list[Call] = []  #: of messages, in the order in which they came
+        self.token_counts = 0  #: calls of count_tokens, which cost nothing
         self.url = ""
 
     def __enter__(self) -> FakeMessages:
+        listening = socket.create_server(("127.0.0.1", self._port), backlog=_BACKLOG)
+        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        self._loop = asyncio.new_event_loop()
         ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name="fake-messages", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(listening, ready), name="fake-messages", daemon=True)
         self._thread.start()
-        ready.wait(10)
+        ready.wait()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Stop. Raises what a rule or a behaviour has raised, unless the block raises already."""
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join()
+        if self._broken and error is None:
+            raise self._broken
+
+    def reply(self, behaviour: Behaviour) -> None:
+        """What every call gets that neither the script nor a rule has a word on."""
+        self._default = behaviour
 
     def script(self, behaviours: Iterable[Behaviour]) -> None:
         """What the next calls get, in this order; before any rule."""
@@ -77,161 +108,77 @@ class FakeMessages:
         """The most calls that were under way at once."""
         return counting.most_in_flight(self.calls, time.monotonic())
 
-    def most_in_window(self, seconds: float) -> int:
-        """The most calls that came within any span of so many seconds."""
-        return counting.most_in_window(self.calls, seconds)
+    @property
+    def violations(self) -> list[Call]:
+        """Calls that exceeded the limits of `enforce`."""
+        return [call for call in self.calls if call.limited]
+
+    def most_in_window(self, seconds: float, of: str = "calls") -> int:
+        """The most that came within any span of so many seconds: "calls", or a kind of tokens, such as "input_tokens"."""
+        return counting.most_in_window(self.calls, seconds, of)
+
+    def totals(self, by: str = "model") -> dict[str, dict[str, int]]:
+        """Calls, how many were whole, and tokens, by "model", "key" (the idempotency key) or "api_key"."""
+        return counting.totals(self.calls, by)
 
     def cost(self, prices: Mapping[str, Price]) -> int:
         """Micro-dollars of all calls, by dollars for a million tokens (input, output, cache read, cache write)."""
         return counting.cost(self.calls, prices)
 
-    def _run(self, ready: threading.Event) -> None:
+    def _run(self, listening: socket.socket, ready: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(
-            asyncio.start_server(self._serve, "127.0.0.1", self._port, backlog=4096, limit=1 << 22)
-        )
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        ready.set()
+        serving = self._loop.create_server(lambda: Connection(self._serve), sock=listening, backlog=_BACKLOG)
+        server = self._loop.run_until_complete(serving)
+        self._loop.call_soon(ready.set)
         self._loop.run_forever()
         server.close()
-        for task in asyncio.all_tasks(self._loop):
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
             task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while await self._request(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the client has gone: its call is counted, as far as it came
-        except asyncio.CancelledError:
-            return  # the server ends
-        finally:
-            writer.close()
-
-    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; whether the connection goes on."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-        raw = await reader.readexactly(int(headers.get("content-length", "0")))
-        method, path, _ = head[0].split(" ", 2)
-        if path.split("?")[0] == "/_calls":
-            return await self._send(writer, 200, json.dumps([call.to_json() for call in self.calls]).encode())
-        call = Call({}, headers, time.monotonic())
-        refused = _checked(method, path, headers, raw, call)
+    async def _serve(self, request: Request, connection: Connection) -> None:
+        if request.path.startswith("/_"):
+            await connection.send(*controlled(self, request))
+            return
+        counting = request.path == "/v1/messages/count_tokens"
+        call = Call({}, request.headers, time.monotonic(), request_id=f"req_{uuid4().hex[:24]}")
+        call.body, refused = checked(request, counting=counting, keys=self._keys, models=self._models)
+        if not (request.path.startswith("/v1/messages") and request.method == "POST"):
+            refused = Failure(404, "not_found_error", "Not Found")
+        if counting and not refused:
+            self.token_counts += 1
+            body = json.dumps({"input_tokens": tokens(prompt(call.body))}).encode()
+            await connection.send(200, {"content-type": "application/json", "request-id": call.request_id}, body)
+            return
         self.calls.append(call)
+        await self._answer(call, refused, connection)
+
+    async def _answer(self, call: Call, refused: Failure | None, connection: Connection) -> None:
+        counted = {} if refused else self._cache.usage(call.body)
+        needed = counted.get("input_tokens", 0) + counted.get("cache_creation_input_tokens", 0)
+        exceeded = None if refused else self._limits.admit(call.model, needed, call.came)
+        call.limited = exceeded is not None
         try:
-            return await self._behave(refused or self._behaviour(call.body), call, writer)
+            behaviour = refused or exceeded or self._behaviour(call.body)
+            await Serving(call, connection, self._limits, self._cache, counted).behave(behaviour)
+        except asyncio.CancelledError:
+            call.aborted = True
+            raise
+        except Exception as error:  # noqa: BLE001  such as a schema without an instance: raised when the block ends
+            self._broken = self._broken or error
+            connection.close()
         finally:
             call.ended = time.monotonic()
+            if not (refused or exceeded):
+                self._limits.end(call.model, call.usage.get("output_tokens", 0), call.ended)
 
     def _behaviour(self, body: dict[str, Any]) -> Behaviour:
         if self._scripted:
             return self._scripted.popleft()
-        return next((found for rule in self._rules if (found := rule(body))), Answer())
-
-    async def _behave(self, behaviour: Behaviour, call: Call, writer: asyncio.StreamWriter) -> bool:
-        call.behaviour = type(behaviour).__name__
-        match behaviour:
-            case Slow(seconds, then):
-                await asyncio.sleep(seconds)
-                return await self._behave(then, call, writer)
-            case Failure(status, _, _, headers):
-                call.status = status
-                body = wire.error(behaviour, f"req_{uuid4().hex[:24]}")
-                return await self._send(writer, status, body, headers)
-            case MidStream(kind, _) if not call.body.get("stream"):
-                return await self._behave(Failure(_STATUS[kind], kind, "in the middle"), call, writer)
-            case Garbage(status, text, kind):
-                call.status = status
-                return await self._send(writer, status, text.encode(), kind=kind)
-            case Cut("before"):
-                return False
-            case Cut("headers"):
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-ty")
-                await writer.drain()
-                return False
-            case _:
-                return await self._reply(behaviour, call, writer)
-
-    async def _reply(self, behaviour: Behaviour, call: Call, writer: asyncio.StreamWriter) -> bool:
-        """What is computed, and therefore charged, whether the client hears all of it or not."""
-        answer = behaviour if isinstance(behaviour, Answer) else Answer()
-        whole = wire.message(answer, call.body, self._cached(call.body))
-        call.usage, call.status = whole["usage"], 200
-        if call.body.get("stream"):
-            return await self._stream(behaviour, whole, call, writer)
-        body = json.dumps(whole).encode()
-        if isinstance(behaviour, Cut):
-            writer.write(_head(200, len(body), {}) + body[: len(body) // 2])
-            await writer.drain()
-            return False
-        call.whole = True
-        return await self._send(writer, 200, body)
-
-    async def _stream(
-        self, behaviour: Behaviour, whole: dict[str, Any], call: Call, writer: asyncio.StreamWriter
-    ) -> bool:
-        writer.write(_head(200, None, {}, "text/event-stream"))
-        parts = list(wire.events(whole))
-        if isinstance(behaviour, Cut | MidStream):
-            parts = parts[: behaviour.after if isinstance(behaviour, MidStream) else len(parts) // 2]
-        if isinstance(behaviour, MidStream):
-            parts.append(wire.event("error", {"error": {"type": behaviour.type, "message": "in the middle"}}))
-        for part in parts:
-            writer.write(b"%x\r\n%s\r\n" % (len(part), part))
-            await writer.drain()
-        if isinstance(behaviour, Cut):
-            return False
-        writer.write(b"0\r\n\r\n")
-        await writer.drain()
-        call.whole = not isinstance(behaviour, MidStream)
-        return True
-
-    def _cached(self, body: Mapping[str, Any]) -> bool | None:
-        """Whether the request's system part was sent before, if it is to be cached."""
-        system = json.dumps([body.get("model"), body.get("system")])
-        if "cache_control" not in system:
-            return None
-        known = system in self._prefixes
-        self._prefixes.add(system)
-        return known
-
-    async def _send(
-        self,
-        writer: asyncio.StreamWriter,
-        status: int,
-        body: bytes,
-        headers: Mapping[str, str] | None = None,
-        kind: str = "application/json",
-    ) -> bool:
-        writer.write(_head(status, len(body), headers or {}, kind) + body)
-        await writer.drain()
-        return True
-
-
-def _head(status: int, length: int | None, headers: Mapping[str, str], kind: str = "application/json") -> bytes:
-    body = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
-    more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    head = _HEAD.format(status=status, type=kind, id=f"req_{uuid4().hex[:24]}", more=more)
-    return f"{head}{body}\r\n\r\n".encode()
-
-
-def _checked(method: str, path: str, headers: Mapping[str, str], raw: bytes, call: Call) -> Failure | None:
-    """What the API says to a request that is none; the body of one that is goes into `call`."""
-    if (method, path.split("?")[0]) != ("POST", "/v1/messages"):
-        return Failure(404, "not_found_error", f"Not found: {method} {path}")
-    try:
-        body = json.loads(raw)
-    except ValueError:
-        return Failure(400, "invalid_request_error", "The request body is not valid JSON")
-    if isinstance(body, dict):
-        call.body = body
-    if not (headers.get("x-api-key") or headers.get("authorization")):  # the client has sent either, by its version
-        return Failure(401, "authentication_error", "an API key is required")
-    for name, kind in (("model", str), ("max_tokens", int), ("messages", list)):
-        if not isinstance(call.body.get(name), kind):
-            return Failure(400, "invalid_request_error", f"{name}: Field required")
-    if not call.body["messages"]:
-        return Failure(400, "invalid_request_error", "messages: at least one message is required")
-    return None
+        try:
+            return next((found for rule in self._rules if (found := rule(body))), self._default)
+        except Exception as error:  # noqa: BLE001  the test's own: it is raised when the fake's block ends
+            self._broken = self._broken or error
+            return Failure(500, "api_error", f"a rule of the fake failed: {type(error).__name__}: {error}")

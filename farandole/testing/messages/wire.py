@@ -8,21 +8,27 @@ from typing import Any
 from uuid import uuid4
 
 from farandole.testing.messages.behaviours import Answer, Failure
+from farandole.testing.messages.cache import tokens
 from farandole.testing.messages.instances import smallest
 
+_REFUSED = {"type": "refusal", "category": None, "explanation": None}
 
-def message(answer: Answer, body: Mapping[str, Any], cached: bool | None) -> dict[str, Any]:
-    """The whole message. `cached`: whether the request's prefix is in the cache already; None: it is not to be."""
+
+def message(answer: Answer, body: Mapping[str, Any], counted: Mapping[str, int]) -> dict[str, Any]:
+    """The whole message. `counted`: the input side of its usage."""
     blocks = list(_blocks(answer, body))
+    calls = any(block["type"] == "tool_use" for block in blocks)
+    stopped = "tool_use" if calls and answer.stop_reason == "end_turn" else answer.stop_reason
     return {
         "id": f"msg_{uuid4().hex[:24]}",
         "type": "message",
         "role": "assistant",
         "model": body["model"],
         "content": blocks,
-        "stop_reason": "tool_use" if answer.tool_use else answer.stop_reason,
+        "stop_reason": stopped,
         "stop_sequence": None,
-        "usage": {**_usage(body, blocks, cached), **answer.usage},
+        "stop_details": _REFUSED if stopped == "refusal" else None,
+        "usage": {**counted, "output_tokens": tokens(blocks) if blocks else 0, **answer.usage},
     }
 
 
@@ -31,31 +37,34 @@ def _blocks(answer: Answer, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]
         yield {"type": "thinking", "thinking": answer.thinking, "signature": "c2ln"}
     if answer.tool_use:
         name, given = answer.tool_use
+        if answer.content is not None:
+            yield {"type": "text", "text": _text(answer.content)}
         yield {"type": "tool_use", "id": f"toolu_{uuid4().hex[:24]}", "name": name, "input": dict(given)}
         return
     content = answer.content
+    if content is None and (forced := _forced(body)):
+        yield {"type": "tool_use", "id": f"toolu_{uuid4().hex[:24]}", **forced}
+        return
     if content is None:
         schema = ((body.get("output_config") or {}).get("format") or {}).get("schema")
         content = smallest(schema) if schema else "OK"
-    yield {"type": "text", "text": content if isinstance(content, str) else json.dumps(content)}
+    if content != "":  # a refusal may say nothing at all
+        yield {"type": "text", "text": _text(content)}
     for text in answer.more:
         yield {"type": "text", "text": text}
 
 
-def _usage(body: Mapping[str, Any], blocks: list[dict[str, Any]], cached: bool | None) -> dict[str, int]:
-    """Four bytes a token; what is marked for the cache is counted there."""
-    prefix = tokens(body.get("system")) if cached is not None else 0
-    return {
-        "input_tokens": tokens(body) - prefix,
-        "output_tokens": tokens(blocks),
-        "cache_read_input_tokens": prefix if cached else 0,
-        "cache_creation_input_tokens": prefix if cached is False else 0,
-    }
+def _forced(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The call of a tool where the request leaves no choice: of the one it names, or of the first."""
+    choice, tools = body.get("tool_choice") or {}, body.get("tools") or []
+    if choice.get("type") not in ("tool", "any"):
+        return None
+    wanted = [tool for tool in tools if choice.get("name") in (None, tool.get("name"))]
+    return {"name": wanted[0]["name"], "input": smallest(wanted[0].get("input_schema", {}))} if wanted else None
 
 
-def tokens(value: Any) -> int:
-    """Of a part of a request, about."""
-    return -(-len(json.dumps(value).encode()) // 4)
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 def error(failure: Failure, request_id: str) -> bytes:
@@ -69,15 +78,16 @@ def events(whole: Mapping[str, Any]) -> Iterator[bytes]:
     usage = dict(whole["usage"])
     first = {**whole, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
     yield event("message_start", {"message": first})
-    yield event("ping", {})
     for index, block in enumerate(whole["content"]):
         begun, deltas = _deltas(block)
         yield event("content_block_start", {"index": index, "content_block": begun})
+        if index == 0:
+            yield event("ping", {})
         for delta in deltas:
             yield event("content_block_delta", {"index": index, "delta": delta})
         yield event("content_block_stop", {"index": index})
-    ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
-    yield event("message_delta", {"delta": ended, "usage": {"output_tokens": usage["output_tokens"]}})
+    ended = {name: whole[name] for name in ("stop_reason", "stop_sequence", "stop_details")}
+    yield event("message_delta", {"delta": ended, "usage": usage})
     yield event("message_stop", {})
 
 

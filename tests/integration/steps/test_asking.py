@@ -123,7 +123,7 @@ def test_a_worker_killed_while_the_model_thinks_is_taken_over_and_its_call_is_bo
     [
         (overloaded(), "overloaded"),
         (rate_limited(0.05), "rate_limited"),
-        (Cut("body"), "connection"),
+        (Cut("body"), "cut"),
         (Garbage(), "server_error"),
         (Garbage(200, "{}", "application/json"), "server_error"),
     ],
