@@ -15,6 +15,8 @@ _SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).
 
 #: Seconds. No slot is given further ahead: what is asked later may be told better.
 HORIZON = 10.0
+#: Seconds after a model has opened again: one call a second at first, twice as many with every second.
+REOPENING = 10.0
 #: Failures in a row, over all workers, after which a model is left alone.
 FAILURES = 5
 #: Of what is learned from one call about estimates, and of what was known before.
@@ -89,7 +91,7 @@ class Store:
         values = self._named(model) | _limits(limit) | _report(report)
         values |= {"inputs": [one.input for one in asked], "outputs": [one.output for one in asked]}
         values |= {"owner": owner, "probe_seconds": probe_seconds, "lead": lead, "horizon": HORIZON}
-        values |= {"failures_limit": FAILURES}
+        values |= {"failures_limit": FAILURES, "reopening": REOPENING}
         rows = connection.execute(_SQL["turns"], values).fetchall()
         if not rows:
             connection.execute(_SQL["row"], self._named(model))

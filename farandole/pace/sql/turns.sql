@@ -56,7 +56,7 @@ WITH RECURSIVE found AS MATERIALIZED (
          due.at + least(minute, asked.input * minute / greatest(input_limit - grown.input, 1)),
          due.at + least(minute, asked.output * minute / greatest(output_limit - grown.output, 1)),
          grown.input, grown.output,
-         CASE WHEN due.at < opens + 10 THEN due.at + 2 ^ (opens - due.at) ELSE slot.next END
+         CASE WHEN due.at < opens + %(reopening)s THEN due.at + 2 ^ (opens - due.at) ELSE slot.next END
   FROM slot, mode,
        LATERAL (SELECT least(input_limit, inputs[slot.n + 1] * input_part) AS input,
                        least(output_limit, outputs[slot.n + 1] * output_part) AS output) AS asked,
