@@ -27,6 +27,10 @@ Run = Callable[[Callable[[Connection[Any]], T]], Awaitable[T]]
 _LATE = 0.3
 #: Seconds at most that a probe is waited for: by then its worker is dead, or another may try beside it.
 _PROBE = 60.0
+#: Seconds, at random between the two: after this, those without a slot ask again. Well within the horizon, for slots must
+#: not run out in between; and while others probe.
+_AGAIN = 0.3 * HORIZON, 0.7 * HORIZON
+_PROBING = 0.3, 0.8
 #: Seconds. What calls have used is told after this when nobody asks for a slot in the meantime.
 _TELL = 0.5
 
@@ -39,11 +43,6 @@ class Go:
     probe: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    seconds: float
-
-
 class Lane:
     """On the event loop; `run` does work with a connection elsewhere."""
 
@@ -54,12 +53,13 @@ class Lane:
         self._store, self._run, self._clock = store, run, clock
         self.room = asyncio.Semaphore(limit.concurrency) if limit.concurrency else nullcontext()
         self.view = View(model, clock.now)
-        self._asks: Together[Estimate | None, Slot | Go | _Wait] = Together(self._ask)
+        self._asks: Together[Estimate | None, Slot | Go | None] = Together(self._ask)
         self._looks: Together[None, None] = Together(self._look)
         self._one = asyncio.Lock()
         self._report = Report()
         self._telling: asyncio.TimerHandle | None = None
         self._lead = 0.0
+        self._again = 0.0  #: monotonic; nobody asks for a slot before: all those that wait then ask together
         self._life, self._numbers = secrets.token_hex(6), count(1)
 
     async def go(self, estimate: Estimate) -> Go:
@@ -69,6 +69,8 @@ class Lane:
                 await self._looks.ask(None)
             if (closed := self.view.closed_for) > 0:
                 await asyncio.sleep(min(closed, FRESH) + random.uniform(0, 0.05))
+            elif (pause := self._again - time.monotonic()) > 0:
+                await asyncio.sleep(pause)
             elif not self._limited and self.view.free:
                 return Go(estimate)
             elif found := await (self._probe(estimate) if self.view.braked else self._slot(estimate)):
@@ -90,8 +92,7 @@ class Lane:
         match answer:
             case Go():
                 return answer
-            case _Wait(seconds):
-                await asyncio.sleep(seconds)
+            case None:
                 return None
             case Slot(at, taken):
                 await asyncio.sleep(max(at - self._clock.now(), 0.0))
@@ -104,7 +105,7 @@ class Lane:
                 return None if self.view.closed_for > 0 or self.view.braked else Go(taken)
         raise TypeError(f"no such answer: {answer!r}")
 
-    def _unclaimed(self, asked: asyncio.Future[Slot | Go | _Wait]) -> None:
+    def _unclaimed(self, asked: asyncio.Future[Slot | Go | None]) -> None:
         """Whoever asked is gone: a probe is for somebody else. A slot stays empty."""
         answer = None if asked.cancelled() or asked.exception() else asked.result()
         if isinstance(answer, Go) and (probe := answer.probe):
@@ -141,8 +142,10 @@ class Lane:
         self._saw(began, await self._run(lambda connection: self._store.look(connection, self.model)))
         return asked
 
-    async def _ask(self, asked: Sequence[Estimate | None]) -> Sequence[Slot | Go | _Wait]:
+    async def _ask(self, asked: Sequence[Estimate | None]) -> Sequence[Slot | Go | None]:
         estimates = [one for one in asked if one is not None]
+        if time.monotonic() < self._again and not self._report.urgent and len(estimates) == len(asked):
+            return [None] * len(asked)
         report, self._report = self._report, Report()
         owner, began = f"{self._life}.{next(self._numbers)}", time.monotonic()
         lead, self._lead = self._lead, 0.0
@@ -155,14 +158,10 @@ class Lane:
             self.view.written()
         self._saw(began, answer.seen)
         given: list[Slot | Go] = [Go(estimates[0], owner)] if answer.probe else list(answer.slots)
+        if len(given) < len(estimates):  # nothing within the horizon, or not before a probe has ended
+            self._again = time.monotonic() + random.uniform(*(_PROBING if self.view.braked else _AGAIN))
         left = iter(given)
-        return [_Wait(0.0) if one is None else next(left, None) or self._later(answer) for one in asked]
-
-    def _later(self, answer: Answer) -> _Wait:
-        """Nothing within the horizon, or not before a probe has ended."""
-        if self.view.braked:
-            return _Wait(random.uniform(0.5, 1.0) * FRESH)
-        return _Wait(0.0 if self.view.closed_for > 0 else random.uniform(0.3, 0.7) * HORIZON)
+        return [None if one is None else next(left, None) for one in asked]
 
     def _saw(self, began: float, seen: Seen) -> None:
         self._clock.heard(began, seen.now)

@@ -14,7 +14,7 @@ from farandole.postgres import Connection
 _SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
 
 #: Seconds. No slot is given further ahead: what is asked later may be told better.
-HORIZON = 10.0
+HORIZON = 4.0
 #: Seconds after a model has opened again: one call a second at first, twice as many with every second.
 REOPENING = 10.0
 #: Failures in a row, over all workers, after which a model is left alone.

@@ -37,7 +37,7 @@ class Office:
 
     def row(self, columns: str) -> Any:
         with postgres.connect(self.settings) as connection:
-            row = connection.execute(f"SELECT {columns} FROM model_pace").fetchone()  # type: ignore[call-overload]
+            row = connection.execute(f"SELECT {columns} FROM model_pace").fetchone()
             return row or (None,)
 
 

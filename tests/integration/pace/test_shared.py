@@ -21,7 +21,7 @@ async def until(look: Callable[[], object], what: str, seconds: float = 20.0) ->
     """Until `look()` is true; fails when that takes too long."""
     try:
         async with asyncio.timeout(seconds):
-            while not look():
+            while not look():  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
     except TimeoutError:
         pytest.fail(f"not within {seconds:g} s: {what}")
