@@ -29,7 +29,7 @@ MODEL = "bench"
 #: Waiting or calling at once in a process.
 AT_ONCE = 100
 #: Seconds at the beginning that are not looked at.
-WARM = 5.0
+WARM = 10.0
 SHAPES: dict[str, Limit] = {
     "requests": Limit(requests=3000),
     "input_tokens": Limit(input_tokens=1_000_000),
@@ -48,7 +48,11 @@ class Counting:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 body = await reader.readexactly(int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]))
-                tokens = {"requests": 1, "input_tokens": len(body) * 10 // 35, "output_tokens": random.randint(100, 300)}
+                tokens = {
+                    "requests": 1,
+                    "input_tokens": len(body) * 10 // 35,
+                    "output_tokens": random.randint(100, 300),
+                }
                 self.arrived.append((time.monotonic(), tokens))
                 await asyncio.sleep(random.uniform(0.1, 0.9))
                 answer = json.dumps(tokens).encode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -13,6 +13,7 @@ from farandole.models.configured import Limit
 from farandole.models.values import Request
 from farandole.outage import Outage
 from farandole.pace.shared import SharedPace
+from farandole.postgres import Connection
 from farandole.settings import Settings
 
 MODEL = "claude-haiku-5-5"
@@ -46,3 +47,10 @@ async def office(farandole_settings: Settings) -> AsyncIterator[Office]:
     migrate.migrate(farandole_settings)
     async with AsyncExitStack() as stack:
         yield Office(farandole_settings, stack)
+
+
+@pytest.fixture
+def connection(farandole_settings: Settings) -> Iterator[Connection[Any]]:
+    migrate.migrate(farandole_settings)
+    with postgres.connect(farandole_settings) as made:
+        yield made
