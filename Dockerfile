@@ -13,6 +13,8 @@ RUN python -m build --wheel --outdir /wheels
 FROM python:3.13.9-slim-trixie AS installed
 COPY --from=wheel /wheels /wheels
 RUN python -m venv /opt/farandole && /opt/farandole/bin/pip install --no-cache-dir /wheels/*.whl
+# What this project's own agents import besides: `act` sends mails.
+RUN /opt/farandole/bin/pip install --no-cache-dir aiosmtplib==5.1.0
 
 FROM python:3.13.9-slim-trixie
 ENV PATH=/opt/farandole/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

@@ -36,7 +36,8 @@ class Failed:
 @dataclass(frozen=True, slots=True)
 class DeadLettered:
     """The event cannot be handled. `cause` is a stable word: undecodable, empty, unknown_schema, invalid, not_read, rejected,
-    not_retried, attempts, wrong_output, too_large, killed; `error` is the first error met, `last_error` the last one, for
+    not_retried, attempts, wrong_output, too_large, refused, truncated, invalid_output, context_too_long, held, result,
+    step_name, steps, killed; `error` is the first error met, `last_error` the last one, for
     people."""
 
     cause: str

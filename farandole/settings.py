@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from farandole.errors import ConfigurationError
@@ -86,6 +86,12 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(20, ge=2, le=600, description="an effect whose worker died is taken over after this")
     log_json: bool = Field(False, description="log one JSON object a line")
     testcontainers: bool = Field(False, description="tests use Docker containers in place of the local stack")
+
+    @field_validator("anthropic_api_key", "smtp_url", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: object) -> object:
+        """As docker-compose.yml passes on what is not set."""
+        return None if value == "" else value
 
     @classmethod
     def settings_customise_sources(

@@ -106,7 +106,8 @@ def _mail(sink: MailSink | None) -> dict[str, str]:
 
 def _who_decides(settings: Settings) -> str:
     if settings.anthropic_api_key is None:
-        return "no ANTHROPIC_API_KEY: the agents' own offline rules decide, no model is asked"
+        ids = " and ".join(dict.fromkeys(settings.models.values())) or "models"
+        return f"offline rules decide: set ANTHROPIC_API_KEY to ask {ids}"
     models = ", ".join(f"{name}: {model}" for name, model in settings.models.items()) or "those of the agents"
     return f"models decide ({models})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -13,17 +14,28 @@ from farandole.models.pricing import Prices
 from farandole.settings import Settings
 from farandole.steps.model_calls import Connected
 
+log = logging.getLogger("farandole.models")
+
+_NONE = "none: no ANTHROPIC_API_KEY, its own rules decide"
+
 
 @asynccontextmanager
 async def connected(settings: Settings, agent: Agent, pace: Callable[[], Pace]) -> AsyncIterator[Asker | None]:
     """Asks models for `agent`; None without ANTHROPIC_API_KEY, where the agents' own rules answer. `pace` gives calls their
     turns."""
-    if settings.anthropic_api_key is None or agent.handler is None or not agent.handler.takes_context:
+    if agent.handler is None or not agent.handler.takes_context:
+        yield None
+        return
+    key = settings.anthropic_api_key
+    if "ask" in agent.handler.function.__code__.co_names:
+        named = " ".join(f"{name}={model}" for name, model in settings.models.items())
+        log.info("models agent=%s %s", agent.name, f"at {settings.anthropic_base_url} {named}" if key else _NONE)
+    if key is None:
         yield None
         return
     from farandole.models.claude import Claude  # the client's import takes a second, which offline agents save
 
-    claude = Claude(settings.anthropic_api_key.get_secret_value(), settings.anthropic_base_url)
+    claude = Claude(key.get_secret_value(), settings.anthropic_base_url)
     try:
         parts = Connected(claude, pace(), Prices(settings.prices), settings.budgets)
         yield Asker(parts, folder_of(agent.handler.function) / "prompts", settings.models, agent.timeout)

@@ -205,8 +205,8 @@ def failed(begun: Begun, error: BaseException) -> Finish:
 
 
 def _has_not_happened(error: BaseException) -> bool:
-    """What a user's function says about its effect by what it raises."""
-    return isinstance(error, Retry) or describe(error) is not None
+    """What a user's function says about its effect by what it raises; a mistake of configuration stops the agent."""
+    return isinstance(error, Retry | ConfigurationError) or describe(error) is not None
 
 
 async def _call(function: Callable[..., Any], key: str) -> Any:

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from agents.mail.outgoing import Mailer
 from farandole import FarandoleError, Reject, Retry
 from farandole.client import Client, Submission
+from farandole.errors import ConfigurationError
 from farandole.settings import Settings
 from farandole.sources import rows
 from farandole.submissions import submissions
@@ -60,6 +61,42 @@ def test_an_answer_says_whether_the_mail_has_gone_out(answer: str, expected: typ
     assert len(sink.mails) == taken
 
 
+@pytest.mark.parametrize("message_id", ["m1@example.com", "<m1@example.com>"])
+def test_a_mail_answers_another_with_or_without_brackets(message_id: str) -> None:
+    with MailSink() as sink:
+        send(sink, answers=message_id)
+    assert sink.mails[0].mail["In-Reply-To"] == sink.mails[0].mail["References"] == "<m1@example.com>"
+    assert sink.mails[0].mail["Date"]
+
+
+def test_any_server_can_take_the_bytes_of_a_mail() -> None:
+    mail = Mailer("smtp://127.0.0.1").mail(DRAFT, "fd-1", "")
+    content = mail.as_bytes()
+    assert content.isascii()
+    assert max(map(len, content.splitlines())) <= 998
+
+
+def test_a_server_that_will_have_none_of_our_mails_is_a_mistake_of_configuration_and_no_mails_fault() -> None:
+    """The sink offers no login and no TLS; a refusal that names no recipient is the same for every mail."""
+    with MailSink() as sink, pytest.raises((ConfigurationError, Retry)) as asked:
+        asyncio.run(Mailer(sink.url + "?starttls=always").send(DRAFT, "fd-1", ""))
+    assert not isinstance(asked.value, Reject) and not sink.mails
+
+
+async def test_a_server_that_refuses_our_own_address_stops_the_agent() -> None:
+    async def refusing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 here\r\n")
+        while line := await reader.readline():
+            writer.write(b"550 you are not known here\r\n" if line.startswith(b"MAIL") else b"250 fine\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(refusing, "127.0.0.1", 0)
+    async with server:
+        mailer = Mailer(f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(ConfigurationError, match="SMTP_URL: the mail server says 550"):
+            await mailer.send(DRAFT, "fd-1", "")
+
+
 def test_a_server_that_is_away_has_not_been_given_anything() -> None:
     with MailSink() as sink:
         url = sink.url
@@ -68,7 +105,16 @@ def test_a_server_that_is_away_has_not_been_given_anything() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["smtps://:secret@", "http://u:secret@mail.example.com", "smtp://u:secret@mail.example.com:99999", "secret"]
+    "url",
+    [
+        "smtps://:secret@",
+        "http://u:secret@mail.example.com",
+        "smtp://u:secret@mail.example.com:99999",
+        "secret",
+        "smtp://u:secret@mail.example.com?starttls=perhaps",
+        "smtp://u:secret@mail.example.com?form=a@example.com",
+        "smtp://u:secret@mail.example.com?from=nobody",
+    ],
 )
 def test_a_wrong_url_is_named_and_not_repeated(url: str) -> None:
     with pytest.raises(FarandoleError, match="SMTP_URL") as raised:

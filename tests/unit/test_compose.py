@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -169,10 +170,11 @@ def test_its_values_are_of_the_right_kind(name: str, monkeypatch: pytest.MonkeyP
     for variable in variables():
         monkeypatch.delenv(variable, raising=False)
     for variable, value in OURS[name]["environment"].items():
-        monkeypatch.setenv(variable, re.sub(r"\$\{\w+:-(\w+)\}", r"\1", value))
+        monkeypatch.setenv(variable, re.sub(r"\$\{\w+:-(\w*)\}", r"\1", value))
     settings = Settings()
     assert settings.brokers == "kafka:9092"
     assert settings.database == "postgresql://farandole:farandole@postgres:5432/farandole"
+    assert (settings.anthropic_api_key, settings.smtp_url) == (None, None)
 
 
 @every_service_of_ours
@@ -208,6 +210,26 @@ def test_the_image_is_built_in_stages_from_one_pinned_base() -> None:
 def test_the_image_starts_the_command_line() -> None:
     (entry,) = [argument for word, argument in INSTRUCTIONS if word == "ENTRYPOINT"]
     assert entry == '["farandole"]'
+
+
+def test_the_image_holds_what_the_agents_import() -> None:
+    imported = {
+        name.partition(".")[0]
+        for path in (ROOT / "agents").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in _imported(node)
+    }
+    foreign = imported - {"agents", "schemas", "farandole"} - set(sys.stdlib_module_names)
+    of_the_wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    there = {re.split(r"[^\w-]", one)[0].replace("-", "_") for one in of_the_wheel}
+    there |= {found for word, argument in INSTRUCTIONS if word == "RUN" for found in re.findall(r"(\w+)==", argument)}
+    assert foreign - there == set()
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [name.name for name in node.names] if isinstance(node, ast.Import) else []
 
 
 def test_everything_that_is_copied_is_there_and_not_ignored() -> None:

@@ -53,3 +53,26 @@ CREATE TABLE budget (
   reserved   bigint NOT NULL DEFAULT 0,
   updated_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
+
+-- How fast one key may call one model, and whether it may now; shared by all workers, on this database's clock.
+CREATE TABLE model_pace (
+  key            text NOT NULL,            -- a fingerprint of the API key
+  model          text NOT NULL,
+  requests_at    timestamptz NOT NULL DEFAULT to_timestamp(0),  -- theoretical arrival times (GCRA): the next call is due
+  input_at       timestamptz NOT NULL DEFAULT to_timestamp(0),
+  output_at      timestamptz NOT NULL DEFAULT to_timestamp(0),
+  input_largest  double precision NOT NULL DEFAULT 1,  -- tokens of the largest call of late; halved every minute
+  output_largest double precision NOT NULL DEFAULT 1,
+  input_share    double precision NOT NULL DEFAULT 1,  -- learned: tokens that were used, of those that were estimated
+  output_share   double precision NOT NULL DEFAULT 1,
+  closed_until   timestamptz NOT NULL DEFAULT to_timestamp(0),  -- nobody calls before
+  reason         text,
+  failures       int NOT NULL DEFAULT 0,   -- in a row
+  level          int NOT NULL DEFAULT 0,   -- of the brake; above 0 only probes call, and each that fails raises it
+  probe_owner    text,
+  probe_until    timestamptz NOT NULL DEFAULT to_timestamp(0),  -- by then it has ended, or its worker has
+  reopened_at    timestamptz NOT NULL DEFAULT to_timestamp(0),  -- from then on gradually
+  next_at        timestamptz NOT NULL DEFAULT to_timestamp(0),  -- while it reopens: the next call is due
+  updated_at     timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (key, model)
+) WITH (fillfactor = 20);                  -- one busy row: updated within its page

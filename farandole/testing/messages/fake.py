@@ -145,7 +145,7 @@ class FakeMessages:
         counting = request.path == "/v1/messages/count_tokens"
         call = Call({}, request.headers, time.monotonic(), request_id=f"req_{uuid4().hex[:24]}")
         call.body, refused = checked(request, counting=counting, keys=self._keys, models=self._models)
-        if not (request.path.startswith("/v1/messages") and request.method == "POST"):
+        if request.method != "POST" or request.path not in ("/v1/messages", "/v1/messages/count_tokens"):
             refused = Failure(404, "not_found_error", "Not Found")
         if counting and not refused:
             self.token_counts += 1
@@ -160,19 +160,17 @@ class FakeMessages:
         needed = counted.get("input_tokens", 0) + counted.get("cache_creation_input_tokens", 0)
         exceeded = None if refused else self._limits.admit(call.model, needed, call.came)
         call.limited = exceeded is not None
+        serving = Serving(call, connection, self._limits, self._cache, {} if exceeded else counted)
         try:
-            behaviour = refused or exceeded or self._behaviour(call.body)
-            await Serving(call, connection, self._limits, self._cache, counted).behave(behaviour)
+            await serving.behave(refused or exceeded or self._behaviour(call.body))
         except asyncio.CancelledError:
-            call.aborted = True
+            call.aborted, call.whole = True, False
             raise
         except Exception as error:  # noqa: BLE001  such as a schema without an instance: raised when the block ends
             self._broken = self._broken or error
             connection.close()
         finally:
-            call.ended = time.monotonic()
-            if not (refused or exceeded):
-                self._limits.end(call.model, call.usage.get("output_tokens", 0), call.ended)
+            serving.end()
 
     def _behaviour(self, body: dict[str, Any]) -> Behaviour:
         if self._scripted:

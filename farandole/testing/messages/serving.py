@@ -23,7 +23,7 @@ _BROKEN = {"overloaded_error": "Overloaded", "api_error": "Internal server error
 
 
 class Serving:
-    """One call on its connection. `counted`: the input side of its usage."""
+    """One call on its connection. `counted`: the input side of its usage; empty for one that was not let in."""
 
     def __init__(
         self, call: Call, connection: Connection, limits: Limits, cache: Cache, counted: Mapping[str, int]
@@ -55,6 +55,13 @@ class Serving:
             case _:
                 await self._reply(behaviour)
 
+    def end(self) -> None:
+        """Write down that it is over: before the last bytes are sent, so that who has heard them finds it written."""
+        if self._call.ended is None:
+            self._call.ended = time.monotonic()
+            if self._counted:
+                self._limits.end(self._call.model, self._call.usage.get("output_tokens", 0), self._call.ended)
+
     @property
     def _streams(self) -> bool:
         return bool(self._call.body.get("stream"))
@@ -74,8 +81,8 @@ class Serving:
             await self._connection.write(head + body[: len(body) // 2])
             self._connection.close()
             return
-        await self._send(200, body)
         self._call.whole = True
+        await self._send(200, body)
 
     async def _stream(self, behaviour: Behaviour, whole: dict[str, Any]) -> None:
         headers = {**self._headers(), "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -88,11 +95,13 @@ class Serving:
             case Cut():
                 self._connection.close()
             case _:
-                await self._connection.chunk(b"")
                 self._call.whole = isinstance(behaviour, Answer)
+                self.end()
+                await self._connection.chunk(b"")
 
     async def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self._call.status = status
+        self.end()
         await self._connection.send(status, {**self._headers(), **(headers or {})}, body)
 
     def _headers(self) -> dict[str, str]:

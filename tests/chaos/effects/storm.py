@@ -23,6 +23,9 @@ from farandole.testing.messages import (
 
 GOOD = {"sound": "hard", "words": "a hard one"}
 
+#: Output tokens of the answers that do, and of no others.
+MARK = 17
+
 #: Seconds: longer than an attempt may take.
 HANGS = 6.0
 
@@ -50,7 +53,14 @@ def weather(body: dict[str, Any]) -> Behaviour:
     """The rule. All failures come round before one comes again."""
     if _chance.random() >= 0.2:
         wanted = "sound" if "sound" in json.dumps(body["output_config"]) else "words"
-        return Slow(_chance.uniform(0.02, 0.3), Answer({wanted: GOOD[wanted]}))
+        answer = Answer({wanted: GOOD[wanted]}, usage={"output_tokens": MARK})
+        return Slow(_chance.uniform(0.02, 0.3), answer)
     if not _bag:
         _bag.extend(_chance.sample(_FAILURES, len(_FAILURES)))
     return _bag.pop()
+
+
+def fair(body: dict[str, Any]) -> Behaviour:
+    """The other rule: no call fails, each takes half a second."""
+    wanted = "sound" if "sound" in json.dumps(body["output_config"]) else "words"
+    return Slow(0.5, Answer({wanted: GOOD[wanted]}, usage={"output_tokens": MARK}))

@@ -134,6 +134,16 @@ async def test_a_cut_connection_is_heard_as_one_and_the_next_call_works(
     assert bool(fake.calls[0].usage) == (where == "body")  # computed, and therefore charged
 
 
+async def test_a_stream_is_cut_in_the_middle_of_its_events(fake: FakeMessages) -> None:
+    fake.script([Cut("body")])
+    seen: list[str] = []
+    async with to(fake) as client:
+        with pytest.raises((anthropic.APIConnectionError, httpx2.HTTPError)):
+            await _read(await client.messages.create(**ASKED, stream=True), lambda event: seen.append(event.type))
+    assert seen[0] == "message_start"
+    assert "message_delta" not in seen
+
+
 async def test_what_is_no_message_comes_as_it_was_told(fake: FakeMessages) -> None:
     error = await failure(fake, html())
     assert (error.status_code, "Bad gateway" in error.response.text) == (502, True)
