@@ -17,7 +17,7 @@ from typing import Any
 MARK = 17
 
 #: Dollars for a million tokens: input, output, read from the cache, written to it.
-PRICES = {"cheap-1": (1.0, 5.0, 0.1, 1.25), "dear-1": (3.0, 15.0, 0.3, 3.75)}
+PRICES = {"claude-cheap": (1.0, 5.0, 0.1, 1.25), "claude-dear": (3.0, 15.0, 0.3, 3.75)}
 
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 #: How a call may end of which its worker did not hear: it may not even have been made.

@@ -25,14 +25,13 @@ from farandole.stack.stack import Stack
 from farandole.testing.mail_sink import MailSink, Received
 from tests.acceptance import picture
 from tests.chaos.effects import checker
-from tests.chaos.effects.deadly import EACH, FOLDER
+from tests.chaos.effects.deadly import EACH, FOLDER, POINTS
 from tests.chaos.effects.flow.events import Asked
-from tests.chaos.effects.notes import FOLDER as NOTES
 from tests.commands import ROOT, Command, environment
 from tests.kafka_log import KafkaLog
 
 _FLOW = Path(__file__).parent / "flow"
-_CONCURRENCY = 20
+_CONCURRENCY = 8
 AGENTS = ("judge", "post")
 
 
@@ -45,11 +44,13 @@ class Plan:
     deaths: int = 2  #: at each point at which workers kill themselves
     kills: int = 4  #: from outside, whatever they are at
     freezes: int = 2  #: beyond their leases and their group sessions
+    points: tuple[str, ...] = ()  #: of those deaths; (): all
+    frozen: str = ""  #: the agent whose workers are frozen; "": any
     variant: str = "none"
-    storm: bool = True
+    slow: float = 0.0  #: seconds that each call takes; 0: a storm instead
     drops: bool = True
     limits: dict[str, int] = field(
-        default_factory=lambda: {"job": 25_000, "agent/judge": 4_000_000, "day": 6_000_000, "tenant/poor": 60_000}
+        default_factory=lambda: {"job": 40_000, "agent/judge": 4_000_000, "day": 6_000_000, "tenant/poor": 60_000}
     )
     seconds: float = 150
 
@@ -90,15 +91,14 @@ class _Run:
         self.frozen: dict[str, float] = {}
         self.drops: Counter[str] = Counter()
         self.lives = 0
-        for place in ("deaths", "notes"):
-            (folder / place).mkdir()
+        (folder / "deaths").mkdir()
 
     @contextmanager
     def services(self) -> Iterator[_Run]:
         """The fake API as a process of its own, and the mail server."""
-        rule = ["tests.chaos.effects.storm:weather"] if self.plan.storm else ["tests.chaos.effects.storm:fair"]
-        command = [sys.executable, "-m", "farandole.testing.messages", *rule]
-        more = environment(self.settings, CHAOS_SEED=str(self.plan.seed))
+        rule = f"tests.chaos.effects.storm:{'fair' if self.plan.slow else 'weather'}"
+        command = [sys.executable, "-m", "farandole.testing.messages", rule]
+        more = environment(self.settings, CHAOS_SEED=str(self.plan.seed), CHAOS_SLOW=str(self.plan.slow))
         api = subprocess.Popen(command, cwd=ROOT, env=more, stdout=subprocess.PIPE, text=True)
         try:
             assert api.stdout
@@ -124,9 +124,9 @@ class _Run:
         self.lives += 1
         agent, limits = name.split("-")[0], self.plan.limits
         more = {
-            **{FOLDER: str(self.folder / "deaths"), EACH: str(self.plan.deaths), NOTES: str(self.folder / "notes")},
+            **{FOLDER: str(self.folder / "deaths"), EACH: str(self.plan.deaths), POINTS: " ".join(self.plan.points)},
             **{"ANTHROPIC_API_KEY": "chaos", "ANTHROPIC_BASE_URL": self.api, "SMTP_URL": self.sink.url},
-            "FARANDOLE_MODELS": json.dumps({"cheap": "cheap-1", "dear": "dear-1"}),
+            "FARANDOLE_MODELS": json.dumps({"cheap": "claude-cheap", "dear": "claude-dear"}),
             "FARANDOLE_PRICES": str(self._prices()),
             "FARANDOLE_BUDGETS": json.dumps(_budgets(limits)),
             "FARANDOLE_LEASE_SECONDS": "2",
@@ -183,15 +183,21 @@ class _Run:
         """Every tenth event lies on another partition, too: two workers have it at once."""
         records = self.log.read("jobs.asked")
         for partition in range(4):
-            there = [(r.key, r.value) for n, r in enumerate(records) if n % 10 == 0 and (r.partition + 1) % 4 == partition]
+            there = [
+                (r.key, r.value) for n, r in enumerate(records) if n % 10 == 0 and (r.partition + 1) % 4 == partition
+            ]
             self.log.write("jobs.asked", there, partition=partition)
 
     def _troubles(self, began: float) -> list[tuple[float, str]]:
         kinds = ["kill"] * self.plan.kills + ["freeze"] * self.plan.freezes
-        return sorted((began + self.chance.uniform(5, 25), kind) for kind in kinds)
+        return sorted((began + self.chance.uniform(4, 20), kind) for kind in kinds)
 
     def _befall(self, kind: str) -> None:
-        name = self.chance.choice(sorted(self.workers.keys() - self.frozen.keys()))
+        agent = self.plan.frozen if kind == "freeze" else ""
+        awake = sorted(name for name in self.workers.keys() - self.frozen.keys() if name.startswith(agent))
+        if not awake:
+            return
+        name = self.chance.choice(awake)
         worker = self.workers[name]
         if worker.process.poll() is not None:
             return
@@ -269,7 +275,12 @@ class _Run:
         ):
             rows = {
                 table: cursor.execute(f"SELECT * FROM {table} WHERE {where}").fetchall()
-                for table, where in (("step", "state IS NOT NULL"), ("usage", "true"), ("budget", "true"), ("wait", "true"))
+                for table, where in (
+                    ("step", "state IS NOT NULL"),
+                    ("usage", "true"),
+                    ("budget", "true"),
+                    ("wait", "true"),
+                )
             }
         return checker.Evidence(
             jobs=jobs,

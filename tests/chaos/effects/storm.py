@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 from typing import Any
@@ -52,7 +51,7 @@ _bag: list[Behaviour] = []
 def weather(body: dict[str, Any]) -> Behaviour:
     """The rule. All failures come round before one comes again."""
     if _chance.random() >= 0.2:
-        wanted = "sound" if "sound" in json.dumps(body["output_config"]) else "words"
+        wanted = "sound" if "cheap" in body["model"] else "words"
         answer = Answer({wanted: GOOD[wanted]}, usage={"output_tokens": MARK})
         return Slow(_chance.uniform(0.02, 0.3), answer)
     if not _bag:
@@ -61,6 +60,6 @@ def weather(body: dict[str, Any]) -> Behaviour:
 
 
 def fair(body: dict[str, Any]) -> Behaviour:
-    """The other rule: no call fails, each takes half a second."""
-    wanted = "sound" if "sound" in json.dumps(body["output_config"]) else "words"
-    return Slow(0.5, Answer({wanted: GOOD[wanted]}, usage={"output_tokens": MARK}))
+    """The other rule: no call fails, and each takes its time."""
+    wanted = "sound" if "cheap" in body["model"] else "words"
+    return Slow(float(os.environ["CHAOS_SLOW"]), Answer({wanted: GOOD[wanted]}, usage={"output_tokens": MARK}))
