@@ -43,7 +43,9 @@ class Plan:
     seed: int = 1
     deaths: int = 2  #: at each point at which workers kill themselves
     kills: int = 4  #: from outside, whatever they are at
-    freezes: int = 2  #: beyond their leases and their group sessions
+    freezes: int = 2
+    nap: float = 9.0  #: seconds of a freeze: beyond leases, and beyond sessions in the group
+    twice: int = 10  #: every so many-th event is in the hands of two workers
     points: tuple[str, ...] = ()  #: of those deaths; (): all
     frozen: str = ""  #: the agent whose workers are frozen; "": any
     variant: str = "none"
@@ -124,8 +126,12 @@ class _Run:
         self.lives += 1
         agent, limits = name.split("-")[0], self.plan.limits
         more = {
-            **{FOLDER: str(self.folder / "deaths"), EACH: str(self.plan.deaths), POINTS: " ".join(self.plan.points)},
-            **{"ANTHROPIC_API_KEY": "chaos", "ANTHROPIC_BASE_URL": self.api, "SMTP_URL": self.sink.url},
+            FOLDER: str(self.folder / "deaths"),
+            EACH: str(self.plan.deaths),
+            POINTS: " ".join(self.plan.points),
+            "ANTHROPIC_API_KEY": "chaos",
+            "ANTHROPIC_BASE_URL": self.api,
+            "SMTP_URL": self.sink.url,
             "FARANDOLE_MODELS": json.dumps({"cheap": "claude-cheap", "dear": "claude-dear"}),
             "FARANDOLE_PRICES": str(self._prices()),
             "FARANDOLE_BUDGETS": json.dumps(_budgets(limits)),
@@ -180,11 +186,13 @@ class _Run:
         return {trace_id: n % 3 == 0 for n, trace_id in enumerate(ids)}
 
     def _duplicate(self) -> None:
-        """Every tenth event lies on another partition, too: two workers have it at once."""
+        """Some events lie on another partition, too: two workers have them at once."""
         records = self.log.read("jobs.asked")
         for partition in range(4):
             there = [
-                (r.key, r.value) for n, r in enumerate(records) if n % 10 == 0 and (r.partition + 1) % 4 == partition
+                (r.key, r.value)
+                for n, r in enumerate(records)
+                if n % self.plan.twice == 0 and (r.partition + 1) % 4 == partition
             ]
             self.log.write("jobs.asked", there, partition=partition)
 
@@ -205,7 +213,7 @@ class _Run:
             worker.kill()
         else:
             worker.signal(signal.SIGSTOP)
-            self.frozen[name] = time.monotonic() + 9
+            self.frozen[name] = time.monotonic() + self.plan.nap
             self.result.freezes[name.split("-")[0]] += 1
 
     def _tick(self) -> None:
