@@ -94,7 +94,7 @@ def counted(pace: SharedPace) -> list[int]:
         found[0] += 1
         return run(work)
 
-    pace._session.run = counting  # type: ignore[method-assign, assignment]
+    pace._session.run = counting  # type: ignore[method-assign]
     return found
 
 
