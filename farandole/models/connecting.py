@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from farandole.agent import Agent
 from farandole.asker import Asker
 from farandole.handler import folder_of
-from farandole.models.pace import Pace
 from farandole.models.pricing import Prices
+from farandole.pace.shared import SharedPace
 from farandole.settings import Settings
 from farandole.steps.model_calls import Connected
 
@@ -20,9 +20,9 @@ _NONE = "none: no ANTHROPIC_API_KEY, its own rules decide"
 
 
 @asynccontextmanager
-async def connected(settings: Settings, agent: Agent, pace: Callable[[], Pace]) -> AsyncIterator[Asker | None]:
+async def connected(settings: Settings, agent: Agent, pace: SharedPace) -> AsyncIterator[Asker | None]:
     """Asks models for `agent`; None without ANTHROPIC_API_KEY, where the agents' own rules answer. `pace` gives calls their
-    turns."""
+    turns, and is open meanwhile."""
     if agent.handler is None or not agent.handler.takes_context:
         yield None
         return
@@ -37,7 +37,8 @@ async def connected(settings: Settings, agent: Agent, pace: Callable[[], Pace]) 
 
     claude = Claude(key.get_secret_value(), settings.anthropic_base_url)
     try:
-        parts = Connected(claude, pace(), Prices(settings.prices), settings.budgets)
-        yield Asker(parts, folder_of(agent.handler.function) / "prompts", settings.models, agent.timeout)
+        async with pace:
+            parts = Connected(claude, pace, Prices(settings.prices), settings.budgets)
+            yield Asker(parts, folder_of(agent.handler.function) / "prompts", settings.models, agent.timeout)
     finally:
         await claude.close()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from farandole.models.errors import ModelError
@@ -26,18 +25,3 @@ class Pace(Protocol):
     def turn(self, request: Request) -> AbstractAsyncContextManager[Turn]:
         """Wait for the turn of `request`, for as long as it takes; the block is the call."""
         ...
-
-
-class Unpaced:
-    """No limits at all: for tests of one handler."""
-
-    @asynccontextmanager
-    async def turn(self, request: Request) -> AsyncIterator[Turn]:
-        """At once."""
-        yield self
-
-    def answered(self, usage: Usage, heard: Heard) -> None:
-        """Nobody else is to know."""
-
-    def failed(self, error: ModelError) -> None:
-        """Nobody else is to know."""

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from farandole.handling import Handling
 from farandole.models.connecting import connected
-from farandole.models.pace import Unpaced
+from farandole.pace.shared import SharedPace
 from farandole.processes import Processes
 from farandole.steps.ledger import Ledger as Steps
 from farandole.worker.beat import Beat
@@ -27,7 +27,9 @@ async def run_worker(worker: Worker) -> None:
         resource = await stack.enter_async_context(agent.resource(settings)) if agent.resource else None
         processes = await stack.enter_async_context(Processes(agent)) if agent.cpu else None
         steps = await stack.enter_async_context(Steps(settings, agent.name, worker.outage))
-        asker = await stack.enter_async_context(connected(settings, agent, Unpaced))
+        pace = SharedPace(settings, agent.name, worker.outage)
+        worker.conduct.signs.paused = lambda: pace.paused
+        asker = await stack.enter_async_context(connected(settings, agent, pace))
         handling = Handling(
             worker.wiring,
             resource,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -32,6 +33,7 @@ class State(StrEnum):
     RUNNING = "running"
     DRAINING = "draining"  #: asked to stop; finishes what it has in hand
     WAITING = "waiting"  #: for a broker or a database that is away
+    PAUSED = "paused"  #: what it asks of models has to wait: a limit, a model that is overloaded or does not answer
     BRAKED = "braked"  #: takes nothing: too much of what it handled was dead-lettered
     STOPPED = "stopped"  #: ended by itself; the reason says why
 
@@ -59,6 +61,7 @@ class Signs:
     counts: Counter[str] = field(default_factory=Counter)  #: outcomes that were settled, by name; and `EVENTS`
     braked: str | None = None  #: why the brake is on; None: it is off
     draining: bool = False
+    paused: Callable[[], str | None] = lambda: None  #: why calls of models have to wait now
     last_error: str | None = None
     last_error_at: datetime | None = None
     _outage: tuple[float, str] | None = None
@@ -85,6 +88,8 @@ class Signs:
         """The picture of this moment."""
         state, reason = State.DRAINING if self.draining else State.RUNNING, None
         outage = self._outage
+        if why := self.paused():
+            state, reason = State.PAUSED, why
         if self.braked:
             state, reason = State.BRAKED, self.braked
         if outage and time.monotonic() - outage[0] < _OUTAGE_FRESH:

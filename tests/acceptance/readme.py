@@ -16,11 +16,12 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = ("README.md", "docs/operations.md")
 
 #: Commands that run until they are told to stop.
-LASTING = ("farandole run", "farandole projector", "farandole dev")
+LASTING = ("farandole run", "farandole projector", "farandole dev", "env ANTHROPIC", "python -m farandole.testing")
+#: Of a server that a reader starts by hand; here it is one that is free.
+PORT = "8765"
 #: Seconds for a command that ends by itself, and for what a lasting one says first.
 PATIENCE = 120.0
 
@@ -115,6 +118,7 @@ class Reader:
     home: Path
     settings: Settings
     stack: ExitStack
+    port: str = field(default_factory=lambda: str(free_port()))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -125,7 +129,10 @@ class Reader:
         """Output as it is without the test's namespace."""
         name = self.settings.namespace
         return normal(
-            output.replace(f"{name}_farandole", "farandole").replace(f"{name}.", "").replace(rf"{name}\.", "")
+            output.replace(f":{self.port}", f":{PORT}")
+            .replace(f"{name}_farandole", "farandole")
+            .replace(f"{name}.", "")
+            .replace(rf"{name}\.", "")
         )
 
     def does(self, block: Block) -> None:
@@ -133,14 +140,14 @@ class Reader:
         if block.language == "console":
             for step in typed(block):
                 self.types(step)
-        elif block.language == "python":
+        elif block.language in ("python", "markdown"):
             self.writes(block)
 
     def writes(self, block: Block) -> None:
         """The first line names the file. A bare client's topics are those of the namespace."""
-        name = re.match(r"# (\S+\.py)\n", block.text)
-        assert name, f"{block.at}: the first line of a python block is `# FILE.py`"
-        text = block.text
+        name = re.match(r"(?:# (?=\S+\.py)|<!-- (?=\S+\.md -->))(\S+)(?: -->)?\n", block.text)
+        assert name, f"{block.at}: the first line of a block is `# FILE.py` or `<!-- FILE.md -->`"
+        text = block.text if block.language == "python" else block.text[name.end() :]
         if "confluent_kafka" in text:
             text = re.sub(r'produce\("', f'produce("{self.settings.namespace}.', text)
         path = self.home / name[1]
@@ -148,7 +155,7 @@ class Reader:
         path.write_text(text, encoding="utf-8")
 
     def types(self, step: Typed) -> None:
-        command = step.command
+        command = step.command.replace(PORT, self.port)
         if command.startswith("docker compose up"):
             return  # needs an engine; tests/unit/test_compose.py looks at the file
         if command.startswith("docker compose exec"):
@@ -180,7 +187,9 @@ class Reader:
     def starts(self, command: str, step: Typed) -> None:
         """A command that goes on; the reader looks on until it has said what is shown."""
         log = self.home / f"{Path(step.document).stem}-line-{step.line}.log"
-        leash = "" if command == "farandole dev" else " --leash"  # ends with this process, however that ends
+        leash = (
+            "" if command == "farandole dev" or "testing.messages" in command else " --leash"
+        )  # ends with this process, however that ends
         with log.open("wb") as out:
             process = subprocess.Popen(
                 ["bash", "-c", f"exec {command}{leash}"],
@@ -238,6 +247,12 @@ def made(target: str) -> str:
     recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert recipe, f"the Makefile has no target {target}"
     return recipe[1].strip().replace("$(BIN)/", "")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

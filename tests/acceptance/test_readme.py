@@ -59,7 +59,7 @@ def test_the_documents_do_what_they_say(reader: Reader) -> None:
 
 
 def test_every_block_is_of_a_kind_that_is_run() -> None:
-    assert {block.language for block in blocks()} == {"mermaid", "console", "python", "sql", "text"}
+    assert {block.language for block in blocks()} == {"mermaid", "console", "python", "markdown", "sql", "text"}
 
 
 def test_the_picture_shows_every_agent_and_every_topic_of_the_flow() -> None:
