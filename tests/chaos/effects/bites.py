@@ -7,7 +7,7 @@ from tests.chaos.effects.run import Plan
 #: Micro-dollars: no limit that these runs reach.
 _AMPLE = {"job": 1_000_000, "day": 100_000_000}
 
-_QUIET = Plan(jobs=40, deaths=0, kills=0, freezes=0, slow=0.5, drops=False, limits=_AMPLE, seconds=90)
+_QUIET = Plan(jobs=40, deaths=0, kills=0, freezes=0, slow=0.5, drops=False, limits=_AMPLE)
 
 
 def _plan(**changes: object) -> Plan:
@@ -19,7 +19,7 @@ def _plan(**changes: object) -> Plan:
 BITES: dict[str, tuple[Plan, str]] = {
     # a worker is frozen until another one, which has the same events, is in the middle of the same calls
     "no-owner": (
-        _plan(variant="no-owner", slow=1.5, freezes=3, frozen="judge", nap=3.5, twice=1),
+        _plan(variant="no-owner", slow=1.5, freezes=4, frozen="judge", nap=3.5, twice=1, jobs=120),
         r"are spent, its calls come to",
     ),
     # every tenth event is in the hands of two workers

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,16 +15,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psycopg.rows import dict_row
-
-from farandole.client import Client, Submission
 from farandole.settings import load_settings
 from farandole.stack.stack import Stack
 from farandole.testing.mail_sink import MailSink, Received
 from tests.acceptance import picture
 from tests.chaos.effects import checker
 from tests.chaos.effects.deadly import EACH, FOLDER, POINTS
-from tests.chaos.effects.flow.events import Asked
+from tests.chaos.effects.gathering import ended, figures, gathered
+from tests.chaos.effects.load import submitted
 from tests.commands import ROOT, Command, environment
 from tests.kafka_log import KafkaLog
 
@@ -54,7 +50,7 @@ class Plan:
     limits: dict[str, int] = field(
         default_factory=lambda: {"job": 40_000, "agent/judge": 4_000_000, "day": 6_000_000, "tenant/poor": 60_000}
     )
-    seconds: float = 150
+    seconds: float = 240  #: at most
 
 
 @dataclass(slots=True)
@@ -155,12 +151,14 @@ class _Run:
         return file
 
     def run(self) -> None:
-        jobs = asyncio.run(self._submit())
-        self._duplicate()
+        jobs = submitted(self.settings, self.log, self.plan.jobs, self.plan.twice)
         for name in ("judge-0", "judge-1", "post-0", "post-1"):
             self.start(name)
         began = time.monotonic()
-        troubles = self._troubles(began)
+        if not self.plan.deaths:
+            for worker in self.workers.values():
+                worker.said("assigned ", seconds=120)
+        troubles = self._troubles(time.monotonic())
         while not self._at_rest(len(jobs)):
             if time.monotonic() > began + self.plan.seconds:
                 self.result.complaints.append(f"not at rest after {self.plan.seconds:.0f} s")
@@ -171,34 +169,23 @@ class _Run:
             time.sleep(0.1)
         self.result.figures["seconds"] = round(time.monotonic() - began, 1)
         self._end()
-        found = self._evidence(jobs)
+        found = gathered(
+            self.settings,
+            self.log,
+            self.api,
+            jobs=jobs,
+            mails=[mail.message_id for mail in self.sink.mails],
+            drops=self.drops,
+            limits=self.plan.limits,
+            disturbed=self.result.deaths + self.result.freezes,
+            concurrency=_CONCURRENCY,
+        )
         self.result.complaints += checker.complaints(found)
-        self.result.figures |= _figures(found)
-
-    async def _submit(self) -> dict[str, bool]:
-        """Every third job's mail is to be held, every fifth job is a poor tenant's."""
-        async with Client(self.settings) as client:
-            rows = [
-                Submission(Asked(number=n, hold=n % 3 == 0), key=f"job-{n}", tenant="poor" if n % 5 == 0 else None)
-                for n in range(self.plan.jobs)
-            ]
-            ids = [str(trace_id) async for trace_id in client.submit_many(rows)]
-        return {trace_id: n % 3 == 0 for n, trace_id in enumerate(ids)}
-
-    def _duplicate(self) -> None:
-        """Some events lie on another partition, too: two workers have them at once."""
-        records = self.log.read("jobs.asked")
-        for partition in range(4):
-            there = [
-                (r.key, r.value)
-                for n, r in enumerate(records)
-                if n % self.plan.twice == 0 and (r.partition + 1) % 4 == partition
-            ]
-            self.log.write("jobs.asked", there, partition=partition)
+        self.result.figures |= figures(found)
 
     def _troubles(self, began: float) -> list[tuple[float, str]]:
         kinds = ["kill"] * self.plan.kills + ["freeze"] * self.plan.freezes
-        return sorted((began + self.chance.uniform(4, 20), kind) for kind in kinds)
+        return sorted((began + self.chance.uniform(3, 20), kind) for kind in kinds)
 
     def _befall(self, kind: str) -> None:
         agent = self.plan.frozen if kind == "freeze" else ""
@@ -247,11 +234,7 @@ class _Run:
             return False
         if any(self.log.lag(agent, f"{agent}.wake") for agent in AGENTS if self.log.exists(f"{agent}.wake")):
             return False
-        return len(self._ended()) >= jobs
-
-    def _ended(self) -> set[str]:
-        topics = [name for name in ("jobs.posted", "jobs.failed", "jobs.dead_lettered") if self.log.exists(name)]
-        return {str(event["trace_id"]) for topic in topics for event in self.log.fields(topic)}
+        return len(ended(self.log)) >= jobs
 
     def _end(self) -> None:
         for worker in self.workers.values():
@@ -260,55 +243,6 @@ class _Run:
         for name, worker in self.workers.items():
             if worker.process.wait(40) != 0:
                 self.result.complaints.append(f"{name} drained with {worker.process.returncode}")
-
-    def _calls(self) -> list[dict[str, Any]]:
-        """What the API was asked, when all of it has ended there."""
-        deadline = time.monotonic() + 15
-        while True:
-            with urllib.request.urlopen(f"{self.api}/_calls", timeout=30) as answer:
-                calls = json.load(answer)
-            if all(call["ended"] is not None for call in calls) or time.monotonic() > deadline:
-                break
-            time.sleep(0.2)
-        return [
-            {"key": call["headers"].get("idempotency-key", ""), "model": call["body"]["model"], "usage": call["usage"]}
-            for call in calls
-        ]
-
-    def _evidence(self, jobs: dict[str, bool]) -> checker.Evidence:
-        events = {name: self.log.fields(f"jobs.{name}") if self.log.exists(f"jobs.{name}") else [] for name in _ENDS}
-        with (
-            picture.connect(self.settings.database, self.settings.schema_name) as database,
-            database.cursor(row_factory=dict_row) as cursor,
-        ):
-            rows = {
-                table: cursor.execute(f"SELECT * FROM {table} WHERE {where}").fetchall()
-                for table, where in (
-                    ("step", "state IS NOT NULL"),
-                    ("usage", "true"),
-                    ("budget", "true"),
-                    ("wait", "true"),
-                )
-            }
-        return checker.Evidence(
-            jobs=jobs,
-            calls=self._calls(),
-            mails=[mail.message_id for mail in self.sink.mails],
-            drops=self.drops,
-            steps=rows["step"],
-            usage=rows["usage"],
-            budgets={row["key"]: (row["spent"], row["reserved"]) for row in rows["budget"]},
-            limits=self.plan.limits,
-            posted=events["posted"],
-            failed=events["failed"],
-            dead=[(event["agent"], event["cause"], str(event["trace_id"])) for event in events["dead_lettered"]],
-            waits=len(rows["wait"]),
-            disturbed=self.result.deaths + self.result.freezes,
-            concurrency=_CONCURRENCY,
-        )
-
-
-_ENDS = ("posted", "failed", "dead_lettered")
 
 
 def _budgets(limits: dict[str, int]) -> dict[str, Any]:
@@ -321,20 +255,3 @@ def _budgets(limits: dict[str, int]) -> dict[str, Any]:
         else:
             made[kind] = str(limit / 1_000_000)
     return made
-
-
-def _figures(found: checker.Evidence) -> dict[str, Any]:
-    return {
-        "jobs": len(found.jobs),
-        "calls": len(found.calls),
-        "usage rows": len(found.usage),
-        "outcomes": dict(Counter(row["outcome"] for row in found.usage)),
-        "mails": len(found.mails),
-        "mails twice": len(found.mails) - len(set(found.mails)),
-        "posted": len({event["trace_id"] for event in found.posted}),
-        "over budget": len({event["trace_id"] for event in found.failed}),
-        "dead letters": dict(Counter((agent, cause) for agent, cause, _ in found.dead)),
-        "begun again": sum(step["begun"] - 1 for step in found.steps),
-        "spent": {key: spent for key, (spent, _) in found.budgets.items() if not key.startswith("job/")},
-        "disturbed": dict(found.disturbed),
-    }
