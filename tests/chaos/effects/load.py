@@ -9,8 +9,8 @@ from farandole.settings import Settings
 from tests.chaos.effects.flow.events import Asked
 from tests.kafka_log import KafkaLog
 
-#: Jobs that are submitted together, each such group followed by copies: so that two workers come to an event at once.
-_TOGETHER = 20
+#: Groups in which jobs are submitted, each followed by copies of its events: so that two workers come to one at once.
+_GROUPS = 40
 
 _PARTITIONS = 4
 
@@ -21,8 +21,9 @@ def submitted(settings: Settings, log: KafkaLog, jobs: int, twice: int) -> dict[
     Of every `twice`-th one the event lies on other partitions, too.
     """
     found: dict[str, bool] = {}
-    for begin in range(0, jobs, _TOGETHER):
-        numbers = range(begin, min(begin + _TOGETHER, jobs))
+    together = max(4, jobs // _GROUPS)
+    for begin in range(0, jobs, together):
+        numbers = range(begin, min(begin + together, jobs))
         ids = asyncio.run(_send(settings, numbers))
         found |= {trace_id: n % 3 == 0 for n, trace_id in zip(numbers, ids, strict=True)}
         _copy(log, set(ids[::twice]))
