@@ -158,7 +158,9 @@ class Lane:
             self.view.written()
         self._saw(began, answer.seen)
         given: list[Slot | Go] = [Go(estimates[0], owner)] if answer.probe else list(answer.slots)
-        if len(given) < len(estimates):  # nothing within the horizon, or not before a probe has ended
+        if (
+            len(given) < len(estimates) and not self.view.closed_for
+        ):  # none within the horizon, or not before a probe ends
             self._again = time.monotonic() + random.uniform(*(_PROBING if self.view.braked else _AGAIN))
         left = iter(given)
         return [None if one is None else next(left, None) for one in asked]

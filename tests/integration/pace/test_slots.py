@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from farandole import postgres
@@ -46,7 +47,12 @@ def most(arrived: Sequence[tuple[float, float]], window: float = 60.0) -> float:
     return found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    phases=[Phase.reuse, Phase.generate],  # each example is many statements: none is made smaller
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(calls)
 def test_no_window_of_a_minute_holds_more_than_the_limit(
     connection: Connection[Any], asked: list[tuple[float, int, int, float]]
@@ -96,7 +102,7 @@ def test_slots_of_several_connections_at_once_are_apart(
     with ThreadPoolExecutor(4) as pool:
         at = sorted(one for found in pool.map(ask, range(4)) for one in found)
     assert len(at) == 200
-    assert min(later - earlier for earlier, later in zip(at, at[1:], strict=False)) > 0.99 * 60 / 6000
+    assert min(later - earlier for earlier, later in pairwise(at)) > 0.99 * 60 / 6000
 
 
 def test_a_call_larger_than_the_limit_has_a_minute_for_itself(connection: Connection[Any]) -> None:
