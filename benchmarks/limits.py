@@ -94,7 +94,7 @@ def counted(pace: SharedPace) -> list[int]:
         found[0] += 1
         return run(work)
 
-    pace._session.run = counting  # type: ignore[method-assign, assignment]
+    pace._session.run = counting  # type: ignore[method-assign]
     return found
 
 
@@ -124,7 +124,7 @@ async def measure(shape: str, seconds: float, processes: int) -> dict[str, Any]:
         told = [json.loads((await one.communicate())[0]) for one in running]
         await asyncio.sleep(1)  # for answers under way
     kind = shape if shape in ("input_tokens", "output_tokens") else "requests"
-    limit: int = getattr(SHAPES[shape], kind) or SHAPES["requests"].requests
+    limit = int(getattr(SHAPES[shape], kind) or SHAPES["requests"].requests or 0)
     began = server.arrived[0][0] + min(WARM, seconds / 3)
     seen = [(at, tokens[kind]) for at, tokens in server.arrived if began <= at < end]
     made = sum(one["calls"] for one in told)

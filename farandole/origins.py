@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from farandole.project import Project
 from farandole.settings import ENDPOINTS_FILE, PREFIX, Settings, load_settings
@@ -40,7 +40,7 @@ def origins(project: Project | None, environment: Mapping[str, str] = os.environ
             origin = "stack"
         else:
             origin = "default"
-        rows.append(Origin(variable, _shown(getattr(settings, name)), origin, field.description or ""))
+        rows.append(Origin(variable, _shown(settings, name), origin, field.description or ""))
     return rows
 
 
@@ -50,11 +50,15 @@ def _stack(project: Project | None) -> set[str]:
     return set(json.loads((project.data / ENDPOINTS_FILE).read_text(encoding="utf-8")))
 
 
-def _shown(value: object) -> str:
-    """The value as text; of a URL its place alone, without password or query."""
+def _shown(settings: Settings, name: str) -> str:
+    """The value as text, tables as the JSON that sets them; of a URL its place alone, without password or query."""
+    value = getattr(settings, name)
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if text is None:
         return ""
+    if isinstance(text, dict | BaseModel):
+        set_ = settings.model_dump(mode="json", include={name}, exclude_defaults=True).get(name)
+        return json.dumps(set_, ensure_ascii=False) if set_ else ""
     if isinstance(text, str) and (isinstance(value, SecretStr) or "://" in text):
         return masked(text)
     return str(text).lower() if isinstance(text, bool) else str(text)

@@ -21,6 +21,8 @@ ENDPOINTS_FILE = "endpoints.json"
 
 #: Tables in [tool.farandole] that are no settings.
 _TABLES_OF_OTHERS = ("demo",)
+#: Settings that are tables; in the environment, JSON objects.
+_TABLES = ("models", "budgets", "limits")
 
 
 def _word(value: str) -> str:
@@ -33,7 +35,8 @@ Word = Annotated[str, AfterValidator(_word)]
 
 
 class Settings(BaseSettings):
-    """Everything that can be set, with its default. The environment wins over [tool.farandole], that over defaults."""
+    """Everything that can be set, with its default. The environment wins over [tool.farandole], that over defaults: a
+    setting that is a table is one value too, and is not mixed from both."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, frozen=True, allow_inf_nan=False, extra="forbid", populate_by_name=True
@@ -87,7 +90,7 @@ class Settings(BaseSettings):
     log_json: bool = Field(False, description="log one JSON object a line")
     testcontainers: bool = Field(False, description="tests use Docker containers in place of the local stack")
 
-    @field_validator("anthropic_api_key", "smtp_url", mode="before")
+    @field_validator("anthropic_api_key", "smtp_url", "prices", mode="before")
     @classmethod
     def _empty_is_none(cls, value: object) -> object:
         """As docker-compose.yml passes on what is not set."""
@@ -141,8 +144,8 @@ class Settings(BaseSettings):
 def load_settings(project: Project | None = None, **given: Any) -> Settings:
     """Read the settings of `project` (default: the one around the working folder).
 
-    Addresses come from the environment, else from the running local stack. Raises ConfigurationError that names every
-    wrong or unknown setting and what was expected.
+    Addresses come from the environment, else from the running local stack; paths are relative to the project. Raises
+    ConfigurationError that names every wrong or unknown setting and what was expected.
     """
     project = project or find_project()
     values: dict[str, Any] = {}
@@ -152,8 +155,9 @@ def load_settings(project: Project | None = None, **given: Any) -> Settings:
     unknown = [key for key in os.environ if key.startswith(PREFIX) and _field(key) not in Settings.model_fields]
     if unknown:
         raise ConfigurationError(f"unknown setting {', '.join(sorted(unknown))}; known: {', '.join(variables())}")
+    values = {key: value for key, value in (values | given).items() if key not in _TABLES or not _variable(key)}
     try:
-        settings = Settings(**(values | given))
+        settings = Settings(**values)
     except ValidationError as error:
         raise ConfigurationError("; ".join(_sentence(detail) for detail in error.errors())) from None
     except SettingsError:
@@ -163,6 +167,8 @@ def load_settings(project: Project | None = None, **given: Any) -> Settings:
             "SCHEMA_REGISTRY_URL is set, but this version writes single-object encoding with its own schema topic only: "
             "unset it"
         )
+    if project and settings.prices:
+        return settings.model_copy(update={"prices": project.root / settings.prices})
     return settings
 
 
@@ -186,24 +192,28 @@ def _endpoints(file: Path) -> dict[str, Any]:
     return {key: found[key] for key in ("kafka_bootstrap_servers", "database_url") if key in found}
 
 
+def _variable(name: str) -> str | None:
+    """The environment's value of a setting that is a table; its name is read in any case, as pydantic-settings does."""
+    return next((text for key, text in os.environ.items() if key.upper() == PREFIX + name.upper()), None)
+
+
 def _not_json() -> str:
     """Which of the settings that are tables holds no JSON."""
-    for name in ("budgets", "limits", "models"):
-        text = os.environ.get(PREFIX + name.upper(), "{}")
+    for name in _TABLES:
         try:
-            json.loads(text)
+            json.loads(_variable(name) or "{}")
         except ValueError as error:
-            return f"{PREFIX}{name.upper()}: expected JSON, as a table of [tool.farandole.{name}] has it: {error}"
+            return f"{PREFIX}{name.upper()}: expected a table of [tool.farandole.{name}] as a JSON object: {error}"
     return "a setting is not valid JSON"
 
 
 def _sentence(detail: Any) -> str:
     first, *rest = (str(part) for part in detail["loc"]) if detail["loc"] else ("settings",)
     field = Settings.model_fields.get(first)
-    variable = ".".join([first if first.isupper() else PREFIX + first.upper() if field else first, *rest])
-    name = variable
+    name = ".".join([first if first.isupper() else PREFIX + first.upper() if field else first, *rest])
     unknown, value = detail["type"] == "extra_forbidden", detail["input"]
-    # A value that may hold a password is never repeated: a URL, or whatever a misspelt name was meant for.
-    given = "" if unknown or "url" in name.lower() or "://" in str(value) else f" (given: {value!r})"
-    message = "unknown setting in [tool.farandole]" if unknown else detail["msg"].removeprefix("Value error, ")
-    return f"{variable}: {message}{given}"
+    # A value that may hold a secret is never repeated: a key, a URL, or whatever a misspelt name was meant for.
+    hidden = unknown or re.search("url|key", name, re.IGNORECASE) or "://" in str(value)
+    if unknown:
+        return f"{name}: unknown setting in {name.rpartition('.')[0] or '[tool.farandole]'}"
+    return f"{name}: {detail['msg'].removeprefix('Value error, ')}{'' if hidden else f' (given: {value!r})'}"

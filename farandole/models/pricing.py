@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -16,9 +17,11 @@ from farandole.errors import ConfigurationError
 from farandole.models.configured import MICRO
 from farandole.models.values import Usage
 
-#: Tokens that the API may add to a request by itself: its words for tools and for structured output are some hundreds
-#: (https://platform.claude.com/docs/en/about-claude/pricing, "tool use pricing"); this is far above.
+#: Tokens that the API may add to a request by itself: its words for tools and for structured output. The most that is told
+#: of a model are 530 (https://docs.anthropic.com/en/docs/tool-use-pricing-and-tokens); this is far above.
 HIDDEN_TOKENS = 2_000
+#: A price that changes while a call is under way is foreseen for so long.
+_AHEAD = timedelta(days=1)
 
 _PROVIDER = "anthropic"
 
@@ -46,7 +49,7 @@ class Price(BaseModel):
 
 
 class Prices:
-    """Prices of models by their ids. Never asks the network.
+    """Prices of models by their ids, dated ones too (`claude-haiku-5-5-20260101`). Never asks the network.
 
     Args:
         file: TOML with a table a model, such as `["claude-haiku-5-5"]`, `input = 0.1`, `output = 0.5`; it wins over what is
@@ -57,7 +60,7 @@ class Prices:
         self._own: Mapping[str, Price] = _read(file) if file else {}
 
     def cost(self, model: str, usage: Usage) -> int | None:
-        """Micro-dollars, rounded up; None where no price of the model is known."""
+        """Micro-dollars, rounded up; None where no price of the model is known. Cache writes are those for five minutes."""
         if own := self._own.get(model):
             return _micro(own.cost(usage))
         whole = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
@@ -70,7 +73,8 @@ class Prices:
         )
 
     def ceiling(self, model: str, input_bytes: int, max_tokens: int) -> int | None:
-        """An upper bound for a request of so many bytes: no token has less than one, all of them at the dearest rate."""
+        """An upper bound for a request of so many bytes: no token has less than one, all of them at the dearest rate, and the
+        output is as long as it may be. It holds for what is in the request itself, not for files that it only names."""
         tokens = input_bytes + HIDDEN_TOKENS
         if own := self._own.get(model):
             kinds = Usage(tokens, max_tokens), Usage(0, max_tokens, tokens), Usage(0, max_tokens, 0, tokens)
@@ -78,22 +82,27 @@ class Prices:
         most = {"input_tokens": tokens, "output_tokens": max_tokens}
         kinds_of: tuple[dict[str, int], ...] = (
             {},
+            {"cache_read_tokens": tokens},
             {"cache_write_tokens": tokens},
             {"cache_write_tokens": tokens, "cache_write_1h_tokens": tokens},
         )
-        found = [_known(model, **most, **kind) for kind in kinds_of]
+        found = [_known(model, ahead=ahead, **most, **kind) for kind in kinds_of for ahead in (False, True)]
         return max((cost for cost in found if cost is not None), default=None)
 
 
-def _known(model: str, **tokens: int) -> int | None:
+def _known(model: str, *, ahead: bool = False, **tokens: int) -> int | None:
+    """The library counts input whole: what was read from the cache or written to it is part of `input_tokens`."""
     known = _model(model)
     if known is None:
         return None
     from genai_prices import Usage as Tokens
 
     info, provider = known
+    if ahead and not isinstance(info.prices, list):  # its price does not change
+        return None
+    at = datetime.now(UTC) + _AHEAD if ahead else None
     try:
-        return _micro(info.calc_price(Tokens(**tokens), provider).total_price)
+        return _micro(info.calc_price(Tokens(**tokens), provider, genai_request_timestamp=at).total_price)
     except ValueError:  # it has no price for tokens of this kind
         return None
 
@@ -120,6 +129,8 @@ def _read(file: Path) -> dict[str, Price]:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigurationError(f"FARANDOLE_PRICES: {file}: no such file") from None
+    except OSError as error:
+        raise ConfigurationError(f"FARANDOLE_PRICES: {file}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"FARANDOLE_PRICES: {file}: not valid TOML: {error}") from error
     found: dict[str, Price] = {}

@@ -51,7 +51,9 @@ def environment(settings: Settings) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, field in Settings.model_fields.items():
         value = getattr(settings, name)
-        if value is not None:
+        # A table that is said wins over the project's.
+        unset = isinstance(value, dict | BaseModel) and value == field.default
+        if value is not None and not unset:
             found[str(field.validation_alias or PREFIX + name.upper())] = _text(value)
     return found
 

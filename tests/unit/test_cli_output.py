@@ -30,7 +30,7 @@ def job(**changes: object) -> Job:
     values: dict[str, object] = {
         "trace_id": TRACE, "tenant": EVIL, "stage": EVIL, "status": "done", "data": {EVIL: {EVIL: EVIL, "n": [EVIL]}},
         "attempts": 1, "run": 0, "hop": 1, "events": 2, "dead_letters": 0, "conflicts": 0, "parked": 0,
-        "created_at": NOW, "updated_at": NOW,
+        "created_at": NOW, "updated_at": NOW, "calls": 2, "tokens": 4120, "cost_micro_dollars": 3100,
     }  # fmt: skip
     return Job(**(values | changes))  # type: ignore[arg-type]
 
