@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,17 @@ def budgets(connection: Connection[Any], configured: Budgets) -> list[Budget]:
             rows = cursor.execute(_SQL["budgets_now"]).fetchall()
     except _NOTHING_YET:
         return []
-    return [Budget(row["key"], row["spent"], row["reserved"], _limit(row["key"], configured)) for row in rows]
+    found = [Budget(row["key"], row["spent"], row["reserved"], _limit(row["key"], configured)) for row in rows]
+    return [*found, *_untouched(configured, {budget.key for budget in found})]
+
+
+def _untouched(configured: Budgets, touched: set[str]) -> list[Budget]:
+    """Budgets of today of which nothing was spent; those of each agent or tenant only where it is named."""
+    names = [("day", configured.day), *((f"agent/{name}", limit) for name, limit in configured.agents.items())]
+    names += [(f"tenant/{name}", limit) for name, limit in configured.tenants.items()]
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    keyed = [(f"{name}/{today}", limit) for name, limit in names if limit is not None]
+    return [Budget(key, 0, 0, limit) for key, limit in keyed if key not in touched]
 
 
 def _limit(key: str, configured: Budgets) -> int | None:
