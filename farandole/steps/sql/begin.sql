@@ -77,12 +77,18 @@ WITH given AS (
 ), held AS (
   UPDATE step SET state = 'held', error = 'the worker ended during the call: nobody knows whether it has happened',
                   call_id = NULL, reserved = NULL, budgets = NULL
+  FROM found JOIN judged USING (n)
+  WHERE orphaned AND found.hold
+    AND step.event_id = found.event_id AND step.agent = found.agent AND step.name = found.name AND step.run = 0
+), given_up AS (                          -- its worker is gone and there is no money for another call: nobody may come again
+  UPDATE step SET state = 'failed', error = 'the worker ended during the call', owner = NULL,
+                  call_id = NULL, model = NULL, reserved = NULL, budgets = NULL
   FROM found JOIN judged USING (n), fits
-  WHERE ok AND orphaned AND found.hold
+  WHERE NOT ok AND orphaned AND NOT found.hold
     AND step.event_id = found.event_id AND step.agent = found.agent AND step.name = found.name AND step.run = 0
 ), booked AS (
   INSERT INTO usage (call_id, trace_id, event_id, agent, step, tenant, model, micro_dollars, outcome, budgets)
-  SELECT call_id, trace_id, event_id, agent, name, tenant, model, reserved, 'unknown', budgets FROM lost, fits WHERE ok
+  SELECT call_id, trace_id, event_id, agent, name, tenant, model, reserved, 'unknown', budgets FROM lost
   ON CONFLICT DO NOTHING
 ), granted AS (
   SELECT * FROM inserted UNION ALL SELECT * FROM updated
@@ -94,7 +100,7 @@ WITH given AS (
         UNION ALL
         SELECT unnest(budgets), -reserved, 0 FROM freed, fits WHERE ok
         UNION ALL
-        SELECT unnest(budgets), -reserved, reserved FROM lost, fits WHERE ok AND reserved IS NOT NULL) AS each
+        SELECT unnest(budgets), -reserved, reserved FROM lost WHERE reserved IS NOT NULL) AS each
   GROUP BY key
 ), reckoned AS (
   UPDATE budget SET reserved = budget.reserved + change.reserved, spent = budget.spent + change.spent, updated_at = now()

@@ -28,7 +28,8 @@ WITH given AS (
     trail = given.trail, call_id = NULL, model = NULL, reserved = NULL, budgets = NULL,
     finished_at = CASE WHEN given.state <> 'leased' THEN clock_timestamp() END
   FROM given JOIN found USING (n)
-  WHERE found.state = 'leased'
+  -- held, because its owner seemed to be gone: now it says that it has happened
+  WHERE (found.state = 'leased' OR (found.state = 'held' AND given.state = 'done'))
     AND step.event_id = given.event_id AND step.agent = given.agent AND step.name = given.name AND step.run = 0
 ), corrected AS (
   UPDATE usage SET

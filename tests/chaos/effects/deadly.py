@@ -16,14 +16,17 @@ from typing import Any
 #: Where each death takes a place; a point at which all places are taken kills no more.
 FOLDER, EACH = "CHAOS_DEATHS", "CHAOS_DEATHS_EACH"
 
+#: Names of points; "": all of them kill.
+POINTS = "CHAOS_POINTS"
+
 #: The chance of a death each time a point is passed.
 _CHANCE = 1 / 12
 
 
 def maybe_die(point: str) -> None:
     """kill -9, by chance, as often as a point may in this run."""
-    folder = os.environ.get(FOLDER)
-    if folder is None or random.random() > _CHANCE:
+    folder, points = os.environ.get(FOLDER), os.environ.get(POINTS, "").split()
+    if folder is None or (points and point not in points) or random.random() > _CHANCE:
         return
     for number in range(int(os.environ.get(EACH, "2"))):
         try:

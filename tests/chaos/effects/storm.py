@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 from typing import Any
@@ -22,6 +21,9 @@ from farandole.testing.messages import (
 )
 
 GOOD = {"sound": "hard", "words": "a hard one"}
+
+#: Output tokens of the answers that do, and of no others.
+MARK = 17
 
 #: Seconds: longer than an attempt may take.
 HANGS = 6.0
@@ -49,8 +51,15 @@ _bag: list[Behaviour] = []
 def weather(body: dict[str, Any]) -> Behaviour:
     """The rule. All failures come round before one comes again."""
     if _chance.random() >= 0.2:
-        wanted = "sound" if "sound" in json.dumps(body["output_config"]) else "words"
-        return Slow(_chance.uniform(0.02, 0.3), Answer({wanted: GOOD[wanted]}))
+        wanted = "sound" if "cheap" in body["model"] else "words"
+        answer = Answer({wanted: GOOD[wanted]}, usage={"output_tokens": MARK})
+        return Slow(_chance.uniform(0.02, 0.3), answer)
     if not _bag:
         _bag.extend(_chance.sample(_FAILURES, len(_FAILURES)))
     return _bag.pop()
+
+
+def fair(body: dict[str, Any]) -> Behaviour:
+    """The other rule: no call fails, and each takes its time."""
+    wanted = "sound" if "cheap" in body["model"] else "words"
+    return Slow(float(os.environ["CHAOS_SLOW"]), Answer({wanted: GOOD[wanted]}, usage={"output_tokens": MARK}))

@@ -232,3 +232,27 @@ def test_an_unpriced_model_reserves_nothing_where_there_is_no_budget(desk: Desk)
     assert desk.begin(wish) == [Granted(0)]
     desk.finish(Finish(wish.step, "a", "done", "1", call=call(of, None)))
     assert desk.calls() == [("answered", None)]
+
+
+@pytest.mark.parametrize("hold", [False, True])
+def test_a_call_that_nobody_heard_the_end_of_is_booked_also_where_another_does_not_fit(desk: Desk, hold: bool) -> None:
+    """Its job may end for want of money: nobody would come again to book it."""
+    of, of_call = step(), money(300)
+    desk.begin(claim(of, "a", money=of_call, hold=hold))
+    desk.end_leases()
+    for owner in "bc":
+        (answer,) = desk.begin(claim(of, owner, money=money(300), hold=hold))
+        assert isinstance(answer, Held if hold else OverBudget)
+        assert desk.budgets() == {"day": (300, 0), "job/x": (300, 0)}
+        assert desk.calls() == [("unknown", 300)]
+    assert desk.finish(Finish(of, "a", "done", '"late"', call=call(of_call, 20))) == [hold]
+    assert desk.budgets() == {"day": (20, 0), "job/x": (20, 0)}
+
+
+def test_what_was_held_is_done_when_its_worker_wakes_and_says_so(desk: Desk) -> None:
+    of = step()
+    desk.begin(claim(of, "a", hold=True))
+    desk.end_leases()
+    assert isinstance(desk.begin(claim(of, "b", hold=True))[0], Held)
+    assert desk.finish(Finish(of, "a", "done", '"sent"')) == [True]
+    assert desk.begin(claim(of, "b", run=1, hold=True)) == [Done('"sent"')]

@@ -18,7 +18,7 @@ class Draft(BaseModel):
     words: str
 
 
-agent = Agent("judge", concurrency=20, timeout="4s", attempts=5, backoff="50ms", brake=None)
+agent = Agent("judge", concurrency=8, timeout="4s", attempts=5, backoff="50ms", brake=None)
 
 
 @agent.handle

@@ -1,0 +1,39 @@
+"""For each build that is broken on purpose: the run that brings it out, and what the checker must say then."""
+
+from __future__ import annotations
+
+from tests.chaos.effects.run import Plan
+
+#: Micro-dollars: no limit that these runs reach.
+_AMPLE = {"job": 1_000_000, "day": 100_000_000}
+
+_QUIET = Plan(jobs=40, deaths=0, kills=0, freezes=0, slow=0.5, drops=False, limits=_AMPLE, seconds=90)
+
+
+def _plan(**changes: object) -> Plan:
+    from dataclasses import replace
+
+    return replace(_QUIET, **changes)  # type: ignore[arg-type]
+
+
+BITES: dict[str, tuple[Plan, str]] = {
+    # a worker is frozen until another one has its work, and wakes in the middle of that
+    "no-owner": (
+        _plan(variant="no-owner", slow=3.0, freezes=3, frozen="judge", jobs=120),
+        r"are spent, its calls come to",
+    ),
+    # every tenth event is in the hands of two workers
+    "no-lease": (_plan(variant="no-lease"), r"was answered 2 times, with 0 calls unheard and 0 workers disturbed"),
+    "no-reservation": (
+        _plan(variant="no-reservation", limits={"agent/judge": 20_000}),
+        r"^agent/judge: the API charged \d+, \d+ are booked; 20000 were allowed",
+    ),
+    "record-first": (
+        _plan(variant="record-first", deaths=3, points=("mail-before",)),
+        r"was posted; it never came",
+    ),
+    "no-hold": (
+        _plan(variant="no-hold", deaths=4, points=("mail-after",)),
+        r"mails, though they are to be held",
+    ),
+}
