@@ -17,6 +17,7 @@ class AttemptTime:
     """
 
     def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
         self._left = seconds
         self._timeout: asyncio.Timeout | None = None
         self._stopped = 0
@@ -24,8 +25,11 @@ class AttemptTime:
     @asynccontextmanager
     async def bound(self) -> AsyncIterator[None]:
         """Raises TimeoutError when the block has taken longer, not counting the time in `stopped`."""
-        async with asyncio.timeout(self._left) as self._timeout:
-            yield
+        try:
+            async with asyncio.timeout(self._left) as self._timeout:
+                yield
+        finally:
+            self._timeout = None  # what outlives the attempt has no time of its own
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -43,5 +47,5 @@ class AttemptTime:
             yield
         finally:
             self._stopped -= 1
-            if not self._stopped and not timeout.expired():
+            if not self._stopped and self._timeout is timeout and not timeout.expired():
                 timeout.reschedule(now() + self._left)

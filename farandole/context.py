@@ -7,11 +7,14 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Generic, overload
 
+from pydantic import ValidationError
 from typing_extensions import TypeVar
 
 from farandole.asker import OFFLINE_RULES, Asked, Asker
 from farandole.envelope import Envelope
 from farandole.errors import ConfigurationError, Poison
+from farandole.models.errors import InvalidOutput
+from farandole.steps import results
 from farandole.steps.effects import Effects, IfUnknown
 from farandole.steps.in_thread import once_in_thread
 
@@ -56,13 +59,17 @@ class _Handed(Generic[R]):
         if asked.output in self._answers:
             answer = _typed(asked, self._answers[asked.output])
             if asked.check:
-                asked.check(answer)
+                try:
+                    asked.check(answer)
+                except ValueError as error:
+                    raise InvalidOutput(str(error)) from error
             return answer
         if self._asker is not None and asked.prompt is not None:
             return None
         if asked.otherwise is None:
+            name = getattr(asked.output, "__name__", str(asked.output))
             raise ConfigurationError(
-                f"ask({asked.output.__name__}): no model is connected and no rules are given; set ANTHROPIC_API_KEY and a "
+                f"ask({name}): no model is connected and no rules are given; set ANTHROPIC_API_KEY and a "
                 "prompt, or give otherwise="
             )
         self.decided_by = OFFLINE_RULES
@@ -76,9 +83,12 @@ class _Handed(Generic[R]):
 
 
 def _typed(asked: Asked[T], answer: Any) -> T:
-    if not isinstance(answer, asked.output):
-        raise Poison("wrong_output", f"ask({asked.output.__name__}): the answer is a {type(answer).__name__}")
-    return answer
+    try:
+        results.adapter(asked.output, "ask").validate_python(answer, strict=True)
+    except ValidationError as error:
+        name = getattr(asked.output, "__name__", str(asked.output))
+        raise Poison("wrong_output", f"ask({name}): the answer is a {type(answer).__name__}") from error
+    return answer  # type: ignore[no-any-return]
 
 
 class Context(_Handed[R]):

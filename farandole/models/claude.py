@@ -187,7 +187,9 @@ def _kind(status: int, kind: str, message: str, heard: Heard) -> ModelError:
         return Overloaded(text, after=retry_after(heard.headers))
     if status == 402 or kind == "billing_error" or "credit balance" in message:
         return NoCredit(text)
-    if status in (401, 403, 404):
+    if status == 404:
+        return NotAllowed(f"{text}; expected a model's id, or a name in [tool.farandole.models]")
+    if status in (401, 403):
         return NotAllowed(text)
     if status == 408 or kind == "timeout_error":
         return TimedOut(text)

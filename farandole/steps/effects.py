@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
 from farandole.attempt import AttemptTime
+from farandole.error_text import error_text
 from farandole.errors import ConfigurationError, Retry
 from farandole.steps import results
 from farandole.steps.claims import (
@@ -98,6 +99,7 @@ class Effects:
         it takes an argument."""
         step, where = self.step(name), self.where(name)
         kind = results.result_type(function, where) if kind is None else kind
+        results.adapter(kind, where)  # before anything is called
         while True:
             try:
                 begun = await self.begin(step, if_unknown)
@@ -138,8 +140,11 @@ class Effects:
         OutcomeUnknown when a person must decide, BudgetSpent; waits while another owner is at it."""
         claim = Claim(step, owner or self._steps.owner(), self._fields["run"], if_unknown == "hold", money)
         pause = _LOOK
+        waited = 0.0
         while True:
-            match await self._steps.begin(claim):
+            with self.time.stopped():  # an outage of the ledger is no fault of the attempt
+                answer = await self._steps.begin(claim)
+            match answer:
                 case Granted(generation, trail):
                     return Begun(claim, step.key(generation), trail)
                 case Done(result, error):
@@ -151,8 +156,10 @@ class Effects:
                 case OverBudget() as over:
                     raise BudgetSpent(over)
                 case Leased():
-                    with self.time.stopped():
+                    # For as long as an attempt may take. An owner that hangs for longer must not hang this one, too.
+                    with self.time.stopped() if waited < self.time.seconds else nullcontext():
                         await asyncio.sleep(pause)
+                    waited += pause
                     pause = min(pause * 1.5, _LOOKS)
 
     def leased(self, claim: Claim) -> AbstractContextManager[None]:
@@ -173,7 +180,7 @@ class Effects:
             except BaseException as error:
                 ended = self._steps.finish(failed(begun, error))
                 if isinstance(error, Exception):
-                    await ended
+                    await self.written(ended)
                 raise
 
     async def done(self, begun: Begun, kind: Any, value: Any) -> str | None:
@@ -183,19 +190,24 @@ class Effects:
         try:
             text = results.encode(kind, value, where)
         except results.NotKept as failure:
-            await self.finish(Finish(begun.claim.step, begun.claim.owner, "done", error=str(failure)))
+            await self.written(self.finish(Finish(begun.claim.step, begun.claim.owner, "done", error=str(failure))))
             raise
-        mine = await self.finish(Finish(begun.claim.step, begun.claim.owner, "done", text))
+        mine = await self.written(self.finish(Finish(begun.claim.step, begun.claim.owner, "done", text)))
         return text if mine else None
 
     def finish(self, end: Finish) -> Awaitable[bool]:
         """Record how a step ended; whether it was still its owner's. It is recorded even when nobody awaits the answer."""
         return self._steps.finish(end)
 
+    async def written(self, ended: Awaitable[bool]) -> bool:
+        """What `finish` answers; waiting for it is not the attempt's time."""
+        with self.time.stopped():
+            return await ended
+
 
 def failed(begun: Begun, error: BaseException) -> Finish:
     """How a step ends whose call has failed, or was cancelled in the middle."""
-    claim, failure, text = begun.claim, describe(error), f"{type(error).__name__}: {error}"
+    claim, failure, text = begun.claim, describe(error), error_text(error)
     if claim.hold and not _has_not_happened(error):
         return Finish(
             claim.step, claim.owner, "held", error=f"the call ended with {text}: nobody knows what came of it"

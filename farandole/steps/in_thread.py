@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from farandole.errors import ConfigurationError
 from farandole.steps import results
 from farandole.steps.effects import Effects, IfUnknown, Replayed, failed, takes_key
 
@@ -18,7 +20,10 @@ def once_in_thread(
 ) -> Any:
     """As `Effects.once`; `wait` runs a coroutine on the event loop and returns its result."""
     step, where = effects.step(name), effects.where(name)
+    if inspect.iscoroutinefunction(function):
+        raise ConfigurationError(f"{where}: an async function in a plain handler; give a plain one")
     kind = results.result_type(function, where) if kind is None else kind
+    results.adapter(kind, where)  # before anything is called
     while True:
         try:
             begun = wait(effects.begin(step, if_unknown))
@@ -36,4 +41,4 @@ def once_in_thread(
 
 
 async def _awaited(effects: Effects, end: Any) -> bool:
-    return await effects.finish(end)
+    return await effects.written(effects.finish(end))

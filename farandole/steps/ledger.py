@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from farandole.errors import Stopped
 from farandole.outage import Outage
 from farandole.session import Session
 from farandole.settings import Settings
-from farandole.steps.claims import Answer, Claim, Finish, Step
+from farandole.steps.claims import Answer, Claim, Finish, Granted, Step
 from farandole.steps.store import Store
 from farandole.steps.together import Together
 
@@ -56,6 +57,8 @@ class Ledger:
             self._failure()  # seen: `begin` has told it
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE):
+                await self._begins.settled()
+                await asyncio.sleep(0)  # what was granted to nobody is given back
                 await self._ends.settled()
         self._thread.submit(self._session.close)
         self._thread.shutdown(wait=False)
@@ -68,7 +71,19 @@ class Ledger:
         """What the ledger says to a claim. Waits out outages; raises Stopped when one lasts too long: no ledger, no call."""
         if self._beating is None or self._beating.done():
             raise Stopped("the ledger of steps keeps no leases any more") from self._failure()
-        return await self._begins.ask(claim)
+        asked = self._begins.ask(claim)
+        try:
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            asked.add_done_callback(partial(self._unclaimed, claim))
+            raise
+
+    def _unclaimed(self, claim: Claim, asked: asyncio.Future[Answer]) -> None:
+        """Whoever asked has gone, and has called nothing: a grant is given back, or a person would be asked about it."""
+        answer = None if asked.cancelled() or asked.exception() else asked.result()
+        if isinstance(answer, Granted):
+            trail = json.dumps(list(answer.trail)) if answer.trail else None
+            self.finish(Finish(claim.step, claim.owner, "failed", error="given up before the call", trail=trail))
 
     def finish(self, end: Finish) -> asyncio.Future[bool]:
         """Write how a step ended; whether it was still its owner's. It is written even when nobody waits for the answer."""

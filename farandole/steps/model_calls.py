@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from types import TracebackType
@@ -74,20 +73,20 @@ class ModelCalls:
         if self._pending:
             await self._write_pending()
         money = self._money(request)
-        if self._begun is None:
-            await self._begin(money)
-        elif not self._replay:
-            await self._effects.begin(self._step, owner=self._owner, money=money)
+        begun, first = self._begun, self._begun is None
+        if begun is None:
+            begun = await self._begin(money)
         if self._replay and (reply := self._met_again(request)):
             return reply
-        if self._begun is None:
-            raise TypeError("a step was begun and is not there")
-        return await self._call(request, money, self._begun.key)
+        if not first:
+            await self._effects.begin(self._step, owner=self._owner, money=money)
+        return await self._call(request, money, begun.key)
 
-    async def _begin(self, money: Money) -> None:
+    async def _begin(self, money: Money) -> Begun:
         self._begun = begun = await self._effects.begin(self._step, owner=self._owner, money=money)
         self._trail, self._replay = list(begun.trail), list(begun.trail)
         self._stack.enter_context(self._effects.leased(begun.claim))
+        return begun
 
     def _met_again(self, request: Request) -> Reply | None:
         """The reply that was had before a crash; None where the prompt is another one now, which makes the rest worthless."""
@@ -99,27 +98,24 @@ class ModelCalls:
         return None
 
     async def _call(self, request: Request, money: Money, key: str) -> Reply:
-        connected, began = self._connected, 0.0
-        with self._effects.time.stopped():
-            turn_of = connected.pace.turn(request)
-            turn = await turn_of.__aenter__()
-        try:
+        connected = self._connected
+        async with AsyncExitStack() as stack:
+            with self._effects.time.stopped():
+                turn = await stack.enter_async_context(connected.pace.turn(request))
             began = time.perf_counter()
-            reply, heard = await connected.model.send(request, key)
-        except ModelError as error:
-            self._pending = self._ended(request, money, began, error.outcome, error.usage, error=error), None
-            turn.failed(error)
-            raise
-        except asyncio.CancelledError:
-            self._pending = self._ended(request, money, began, "abandoned", None), None
-            raise
-        else:
+            try:
+                reply, heard = await connected.model.send(request, key)
+            except ModelError as error:
+                self._pending = self._ended(request, money, began, error.outcome, error.usage, error=error), None
+                turn.failed(error)
+                raise
+            except BaseException:  # cancelled, or what nobody thought of: it may have been charged
+                self._pending = self._ended(request, money, began, "abandoned", None), None
+                raise
             call = self._ended(request, money, began, "answered", reply.usage, reply=reply)
             self._pending = call, {"request": _mark(request), "reply": reply.to_json()}
             turn.answered(reply.usage, heard)
             return reply
-        finally:
-            await turn_of.__aexit__(None, None, None)
 
     def _ended(
         self,
@@ -160,22 +156,28 @@ class ModelCalls:
     async def _write_pending(self) -> None:
         """Before the next call: what the last one cost, and its reply, which did not do."""
         finish = self._finish("leased")
-        if not await self._effects.finish(finish):
+        if not await self._effects.written(self._effects.finish(finish)):
             raise TakenOver
 
     def _finish(self, state: Any, **given: Any) -> Finish:
         call, entry = self._pending or (None, None)
-        self._pending = None
-        if entry:
-            self._trail.append(entry)
-        trail = json.dumps(self._trail) if self._trail and state != "done" else None
-        if trail and len(trail) > _LONGEST_TRAIL:
-            raise results.NotKept(f"{self._step.name}: the replies of this step have {len(trail):,} bytes together")
+        whole = [*self._trail, entry] if entry else self._trail
+        trail = json.dumps(whole, ensure_ascii=False) if whole and state != "done" else None
+        if trail and len(trail.encode("utf-8", "surrogatepass")) > _LONGEST_TRAIL:
+            if state == "leased":
+                self._trail, self._pending = [], (call, None) if call else None  # `ended` books it
+                raise results.NotKept(
+                    f"{self._step.name}: the replies of this step have {len(trail):,} characters together"
+                )
+            whole, trail = [], None
+        self._trail, self._pending = whole, None
         return Finish(self._step, self._owner, state, trail=trail, call=call, **given)
 
     async def done(self, text: str) -> bool:
         """Record the step's result, JSON, together with its last call; whether it counts."""
-        return await self._effects.finish(self._finish("done", result=text)) if self._begun else True
+        if self._begun is None:
+            return True
+        return await self._effects.written(self._effects.finish(self._finish("done", result=text)))
 
     async def ended(self, error: BaseException) -> None:
         """Record that the step has failed, or was cancelled."""
@@ -188,7 +190,7 @@ class ModelCalls:
         finish = self._finish("failed", error=how.error, failure=how.failure, failed_run=how.failed_run)
         writing = self._effects.finish(finish)
         if isinstance(error, Exception):
-            await writing
+            await self._effects.written(writing)
 
 
 def _mark(request: Request) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, get_type_hints
 
-from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from farandole.errors import ConfigurationError, Poison
 
@@ -37,7 +37,7 @@ def adapter(kind: Any, where: str) -> TypeAdapter[Any]:
     """Reads and writes results of type `kind`."""
     try:
         return _adapter(kind)
-    except PydanticSchemaGenerationError as error:
+    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
         name = getattr(kind, "__name__", kind)
         raise ConfigurationError(
             f"{where}: a result of type {name} cannot be kept; expected a pydantic model, a dataclass or plain values"
@@ -57,7 +57,7 @@ def encode(kind: Any, value: Any, where: str) -> str:
         if made.validate_json(text) != value:
             raise ValueError("it reads back as another value; annotate what the function returns")
         size = len(text.encode())
-    except (ValueError, TypeError) as error:  # pydantic's errors are ValueErrors, unencodable text is one as well
+    except Exception as error:
         raise NotKept(
             f"{where}: the result of type {type(value).__name__} cannot be kept: {_first_line(error)}"
         ) from error

@@ -15,7 +15,8 @@ class BudgetSpent(Exception):
 
     def __init__(self, over: OverBudget) -> None:
         self.key = over.key
-        self.renews_in = None if over.renews_in is None else min(over.renews_in, LONGEST)
+        never = over.renews_in is None or over.needed > over.limit  # a call that is too large stays so
+        self.renews_in = None if never or over.renews_in is None else min(over.renews_in, LONGEST)
         super().__init__(
             f"budget {over.key}: {dollars(over.taken)} of {dollars(over.limit)} are spent or reserved, and the call may "
             f"cost up to {dollars(over.needed)}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from farandole.postgres import Connection
 from farandole.steps.claims import (
@@ -34,6 +34,9 @@ _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_to
 _CALL = ("call_id", "model", *_TOKENS, "micro_dollars", "latency_ms", "stop_reason", "outcome", "request_id")
 
 
+W = TypeVar("W", Claim, Finish)
+
+
 class Store:
     """Every method may be repeated when its answer was lost: the second time finds what the first one did.
 
@@ -48,36 +51,68 @@ class Store:
         """The answer to each claim, in their order. One statement; and one more for each claim where their model calls do
         not all fit into the budgets together."""
         rows = [(allowance.key, allowance.daily) for claim in claims for allowance in _allowances(claim)]
+        day = None
         if rows:
-            connection.execute(_SQL["budgets"], _columns(sorted(set(rows)), 2))
-        return self._begin(connection, claims)
+            found = connection.execute(_SQL["budgets"], _columns(sorted(set(rows)), 2)).fetchone()
+            day = found[0] if found else None
+        answers = [self._begin(connection, group, day) for group in _each_step_once(claims)]
+        return [answer for group in answers for answer in group]
 
-    def _begin(self, connection: Connection[Any], claims: Sequence[Claim]) -> list[Answer]:
+    def _begin(self, connection: Connection[Any], claims: Sequence[Claim], day: str | None) -> list[Answer]:
         given = [
             (n, *_identity(claim.step), claim.owner, claim.run, claim.hold, *_money(claim))
             for n, claim in _each(claims)
         ]
         allowances = [(n, a.key, a.limit, a.daily) for n, claim in _each(claims) for a in _allowances(claim)]
-        values: dict[str, Any] = {"lease": self._lease}
+        values: dict[str, Any] = {"lease": self._lease, "day": day}
         values |= _named(_CLAIM, given)
         values |= {f"allowance_{name}": column for name, column in _named(_ALLOWANCE, allowances).items()}
-        found = sorted(connection.execute(_SQL["begin"], values))
+        found = sorted(connection.execute(_SQL["begin"], values), key=_n)
         if len(claims) == 1 or not any(_short(row) for row in found):
             return [_answer(row) for row in found]
-        # Nothing of it was done. Those that have ended already need no money, and some of the others may fit.
-        return [self._begin(connection, [claim])[0] for claim in claims]
+        # None of them was claimed. Those that have ended need no money, and some of the others may fit.
+        half = len(claims) // 2
+        return self._begin(connection, claims[:half], day) + self._begin(connection, claims[half:], day)
 
     def finish(self, connection: Connection[Any], ends: Sequence[Finish]) -> list[bool]:
         """Whether each step was still its owner's, and is written so now. What its call cost is booked in any case."""
+        answers = [self._finish(connection, group) for group in _each_step_once(ends)]
+        return [mine for group in answers for mine in group]
+
+    def _finish(self, connection: Connection[Any], ends: Sequence[Finish]) -> list[bool]:
+        found = self._end(connection, ends)
+        # A take-over that commits meanwhile writes the call's row first, unseen by the statement: it is corrected now.
+        if untold := [ends[n] for n, (_, told) in enumerate(found) if not told]:
+            self._end(connection, untold)
+        return [mine for mine, _ in found]
+
+    def _end(self, connection: Connection[Any], ends: Sequence[Finish]) -> list[tuple[bool, bool]]:
         given = [(n, *_identity(end.step), *_end(end)) for n, end in _each(ends)]
         values = _named(_FINISH, given) | _named(_CALL, [_call(end.call) for end in ends])
-        mine = {row[0] for row in connection.execute(_SQL["finish"], values)}
-        return [n in mine for n in range(len(ends))]
+        return [(bool(mine), told) for _, mine, told in sorted(connection.execute(_SQL["finish"], values), key=_n)]
 
     def beat(self, connection: Connection[Any], leases: Sequence[tuple[Step, str]]) -> None:
         """The owners of these steps live."""
         rows = [(step.event_id, step.agent, step.name, owner) for step, owner in leases]
         connection.execute(_SQL["beat"], [self._lease, *_columns(rows, 4)])
+
+
+def _each_step_once(things: Sequence[W]) -> Iterable[Sequence[W]]:
+    """In their order; of two about one step, the second in a later statement, which sees what came of the first."""
+    group: list[W] = []
+    steps: set[Step] = set()
+    for thing in things:
+        if thing.step in steps:
+            yield group
+            group, steps = [], set()
+        group.append(thing)
+        steps.add(thing.step)
+    if group:
+        yield group
+
+
+def _n(row: tuple[Any, ...]) -> int:
+    return int(row[0])
 
 
 def _answer(row: tuple[Any, ...]) -> Answer:

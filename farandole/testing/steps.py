@@ -11,7 +11,7 @@ from farandole.steps.claims import Answer, Claim, Done, FailedForGood, Finish, G
 
 
 class Remembered:
-    """Keeps steps like `farandole.steps.ledger.Ledger`, for as long as it lives; nobody else is there to share them."""
+    """Keeps ends of steps for as long as it lives; nobody else is there to share them, and none is held for a person."""
 
     def __init__(self) -> None:
         self._ends: dict[Step, Finish] = {}

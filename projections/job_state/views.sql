@@ -14,7 +14,7 @@ SELECT job.trace_id, job.tenant, job.stage,
        (SELECT count(*) FROM conflict WHERE conflict.trace_id = job.trace_id) AS conflicts,
        (SELECT count(*) FROM parked WHERE parked.trace_id = job.trace_id) AS parked,
        job.created_at, job.updated_at,
-       spent.calls, spent.tokens, spent.cost_micro_dollars, spent.cost_micro_dollars::numeric / 1000000 AS cost   -- dollars
+       spent.calls, spent.tokens, spent.cost_micro_dollars, round(spent.cost_micro_dollars::numeric / 1000000, 6) AS cost   -- dollars
 FROM job
 LEFT JOIN LATERAL (
   SELECT count(*) AS calls,

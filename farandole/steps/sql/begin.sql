@@ -5,7 +5,7 @@ WITH given AS (
               %(owner)s::text[], %(run)s::int[], %(hold)s::boolean[], %(call_id)s::uuid[], %(model)s::text[], %(ceiling)s::bigint[])
     AS given (n, event_id, agent, name, trace_id, tenant, owner, for_run, hold, call_id, model, ceiling)
 ), allowance AS (
-  SELECT n, CASE WHEN daily THEN key || '/' || to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD') ELSE key END AS key, most
+  SELECT n, CASE WHEN daily THEN key || '/' || %(day)s::text ELSE key END AS key, most
   FROM unnest(%(allowance_n)s::int[], %(allowance_key)s::text[], %(allowance_most)s::bigint[], %(allowance_daily)s::boolean[])
     AS allowance (n, key, most, daily)
 ), found AS MATERIALIZED (                 -- locked: from here on it stays as it is; in one order, so that nobody waits in a circle
@@ -109,7 +109,8 @@ WITH given AS (
 )
 SELECT given.n, granted.owner IS NOT NULL AS granted, granted.generation, granted.trail,
        CASE WHEN orphaned AND found.hold THEN 'held' ELSE found.state END AS state,
-       found.result, found.error, found.failure, greatest(extract(epoch FROM found.lease_until - clock_timestamp()), 0)::float AS seconds,
+       found.result, CASE WHEN orphaned AND found.hold THEN 'the worker ended during the call: nobody knows whether it has happened'
+                          ELSE found.error END AS error, found.failure, greatest(extract(epoch FROM found.lease_until - clock_timestamp()), 0)::float AS seconds,
        short.key, short.most, short.taken, short.needed, runs.n IS NOT NULL AS runs,
        extract(epoch FROM date_trunc('day', now(), 'UTC') + interval '1 day' - now())::float AS day_ends_in
 FROM given

@@ -38,6 +38,7 @@ WITH given AS (
     stop_reason = given.stop_reason, outcome = given.outcome, request_id = given.request_id
   FROM given JOIN booked USING (n)
   WHERE usage.call_id = given.call_id
+  RETURNING usage.call_id
 ), written AS (
   INSERT INTO usage (call_id, trace_id, event_id, agent, step, tenant, model, input_tokens, output_tokens, cache_read_tokens,
                      cache_write_tokens, micro_dollars, latency_ms, stop_reason, outcome, request_id, budgets)
@@ -66,4 +67,7 @@ WITH given AS (
   FROM change JOIN touched USING (key)
   WHERE budget.key = change.key
 )
-SELECT n FROM found
+SELECT given.n,
+       found.state IN ('leased', given.state) OR (found.state = 'held' AND given.state = 'done') AS mine,
+       given.call_id IS NULL OR given.call_id IN (SELECT call_id FROM written UNION ALL SELECT call_id FROM corrected) AS told
+FROM given LEFT JOIN found USING (n)

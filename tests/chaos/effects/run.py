@@ -124,8 +124,12 @@ class _Run:
         self.lives += 1
         agent, limits = name.split("-")[0], self.plan.limits
         more = {
-            FOLDER: str(self.folder / "deaths"), EACH: str(self.plan.deaths), POINTS: " ".join(self.plan.points),
-            "ANTHROPIC_API_KEY": "chaos", "ANTHROPIC_BASE_URL": self.api, "SMTP_URL": self.sink.url,
+            FOLDER: str(self.folder / "deaths"),
+            EACH: str(self.plan.deaths),
+            POINTS: " ".join(self.plan.points),
+            "ANTHROPIC_API_KEY": "chaos",
+            "ANTHROPIC_BASE_URL": self.api,
+            "SMTP_URL": self.sink.url,
             "FARANDOLE_MODELS": json.dumps({"cheap": "claude-cheap", "dear": "claude-dear"}),
             "FARANDOLE_PRICES": str(self._prices()),
             "FARANDOLE_BUDGETS": json.dumps(_budgets(limits)),

@@ -256,3 +256,35 @@ def test_what_was_held_is_done_when_its_worker_wakes_and_says_so(desk: Desk) -> 
     assert isinstance(desk.begin(claim(of, "b", hold=True))[0], Held)
     assert desk.finish(Finish(of, "a", "done", '"sent"')) == [True]
     assert desk.begin(claim(of, "b", run=1, hold=True)) == [Done('"sent"')]
+
+
+def test_two_ends_of_one_step_in_one_batch_give_a_reservation_back_once(desk: Desk) -> None:
+    """An attempt that is cancelled while its answer is about to be written."""
+    of, amount = step(), money(100)
+    desk.begin(claim(of, "a", money=amount))
+    done = Finish(of, "a", "done", "1", call=call(amount, 40))
+    assert desk.finish(done, Finish(of, "a", "failed", error="cancelled"))[0] is True
+    assert desk.budgets() == {"day": (40, 0), "job/x": (40, 0)}
+    assert desk.begin(claim(of, "b")) == [Done("1")]
+
+
+def test_two_claims_of_one_orphan_in_one_batch_book_its_call_once(desk: Desk) -> None:
+    of, amount = step(), money(100)
+    desk.begin(claim(of, "a", money=amount))
+    desk.end_leases()
+    first, second = desk.begin(claim(of, "b", money=money(50)), claim(of, "c", money=money(50)))
+    assert isinstance(first, Granted)
+    assert isinstance(second, Leased)
+    assert desk.budgets() == {"day": (100, 50), "job/x": (100, 50)}
+
+
+def test_an_owner_that_seemed_to_be_gone_may_still_say_that_it_has_happened(desk: Desk) -> None:
+    of = step()
+    desk.begin(claim(of, "a", hold=True))
+    desk.end_leases()
+    (held,) = desk.begin(claim(of, "b", hold=True))
+    assert isinstance(held, Held)
+    assert "nobody knows" in held.error
+    assert desk.finish(Finish(of, "a", "failed", error="late")) == [False]
+    assert desk.finish(Finish(of, "a", "done", "1")) == [True]
+    assert desk.begin(claim(of, "c", hold=True)) == [Done("1")]
