@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,35 +56,32 @@ class Budget:
 
 def costs(
     connection: Connection[Any], by: Sequence[str], since: datetime, until: datetime, limit: int = 1000
-) -> list[Cost]:
-    """The costs from `since` to before `until`, one row a group. Raises KeyError for what they cannot be summed by."""
+) -> tuple[Cost, list[Cost]]:
+    """The costs from `since` to before `until`: of all together, and one row a group, at most `limit`. Jobs come with the
+    dearest first, all others in their order. Raises KeyError for what they cannot be summed by."""
     columns = sql.SQL(", ").join(sql.SQL(BY[name]) for name in by)
-    query = sql.SQL(_SQL["costs"]).format(columns=columns)
+    order = sql.SQL("micro_dollars DESC, ") + columns if by[0] == "job" else columns
+    query = sql.SQL(_SQL["costs"]).format(columns=columns, order=order)
     try:
-        rows = connection.execute(query, {"since": since, "until": until, "limit": limit}).fetchall()
+        rows = connection.execute(query, {"since": since, "until": until, "limit": limit + 1}).fetchall()
     except _NOTHING_YET:
-        return []
-    return [Cost(tuple(row[: len(by)]), *row[len(by) :]) for row in rows]
+        return Cost((), 0, 0, 0, 0, 0, 0, 0, 0), []
+    total, *found = [Cost(tuple(row[: len(by)]), *row[len(by) :]) for row in rows]
+    return replace(total, by=()), found
 
 
 def budgets(connection: Connection[Any], configured: Budgets) -> list[Budget]:
-    """Today's budgets that were touched, the fullest first."""
+    """Today's budgets: those that were touched, the fullest first, then those that are set by name."""
     try:
         with connection.cursor(row_factory=dict_row) as cursor:
             rows = cursor.execute(_SQL["budgets_now"]).fetchall()
     except _NOTHING_YET:
         return []
-    found = [Budget(row["key"], row["spent"], row["reserved"], _limit(row["key"], configured)) for row in rows]
-    return [*found, *_untouched(configured, {budget.key for budget in found})]
-
-
-def _untouched(configured: Budgets, touched: set[str]) -> list[Budget]:
-    """Budgets of today of which nothing was spent; those of each agent or tenant only where it is named."""
-    names = [("day", configured.day), *((f"agent/{name}", limit) for name, limit in configured.agents.items())]
-    names += [(f"tenant/{name}", limit) for name, limit in configured.tenants.items()]
-    today = datetime.now(UTC).strftime("%Y-%m-%d")
-    keyed = [(f"{name}/{today}", limit) for name, limit in names if limit is not None]
-    return [Budget(key, 0, 0, limit) for key, limit in keyed if key not in touched]
+    spent = {row["key"]: (row["spent"], row["reserved"]) for row in rows if row["key"]}
+    named = [*(f"agent/{name}" for name in configured.agents), *(f"tenant/{name}" for name in configured.tenants)]
+    for name in ["day", *named] if configured.day is not None else named:
+        spent.setdefault(f"{name}/{rows[0]['day']}", (0, 0))
+    return [Budget(key, *amounts, _limit(key, configured)) for key, amounts in spent.items()]
 
 
 def _limit(key: str, configured: Budgets) -> int | None:

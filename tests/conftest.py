@@ -8,6 +8,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# No test asserts a duration: an example that takes long on a busy machine is no fault.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 #: Folders whose tests run whole systems.
 SYSTEMS = ("tests/acceptance/", "tests/chaos/")

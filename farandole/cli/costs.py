@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Characters of the longest bar.
 BAR = 30
+#: Columns that the figures beside it take, more or less; on a narrow terminal bars are shorter.
+_BESIDE = 75
 
 
 def costs(
@@ -40,17 +42,23 @@ def costs(
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     begin = (since or today - timedelta(days=30)).replace(tzinfo=UTC)
     end = (until or today).replace(tzinfo=UTC) + timedelta(days=1)
+    if begin >= end:
+        raise FarandoleError(
+            f"--until {end - timedelta(days=1):%Y-%m-%d} is before --since {begin:%Y-%m-%d}", ExitCode.USAGE
+        )
     with postgres.connect(settings, application="farandole costs") as connection:
-        found = spending.costs(connection, names, begin, end)
+        total, found = spending.costs(connection, names, begin, end)
         budgets = spending.budgets(connection, settings.budgets)
     if json:
         rows = [dict(zip(names, cost.by, strict=True)) | _without(asdict(cost), "by") for cost in found]
-        show_json({"costs": rows, "budgets": [asdict(budget) for budget in budgets]})
+        limits = [asdict(budget) for budget in budgets]
+        show_json({"costs": rows, "total": _without(asdict(total), "by"), "budgets": limits})
         return
     if not found:
         say(f"no model calls from {begin:%Y-%m-%d} to {end - timedelta(days=1):%Y-%m-%d}")
     else:
         _show(names, found)
+        _sum(total, sum(cost.calls for cost in found))
     _show_budgets(budgets)
 
 
@@ -61,11 +69,12 @@ def _show(names: Sequence[str], found: Sequence[Cost]) -> None:
     for column in view.columns[len(names) : -1]:
         column.justify = "right"
     most = max(cost.micro_dollars for cost in found) or 1
-    ascii_only = screen().options.ascii_only
+    console = screen()
+    longest = max(5, min(BAR, console.width - _BESIDE))
     for cost in found:
         read = cost.input_tokens + cost.cache_read_tokens + cost.cache_write_tokens
         share = cost.cache_read_tokens / read if read else 0
-        bar = ("#" if ascii_only else "█") * round(BAR * cost.micro_dollars / most)
+        bar = ("#" if console.options.ascii_only else "█") * round(longest * cost.micro_dollars / most)
         view.add_row(
             *(cell(value) for value in cost.by),
             cell(f"{cost.calls:,}"),
@@ -77,12 +86,17 @@ def _show(names: Sequence[str], found: Sequence[Cost]) -> None:
             cell(bar, "cyan"),
         )
     show(view)
-    total, calls = sum(cost.micro_dollars for cost in found), sum(cost.calls for cost in found)
-    say(f"{calls:,} calls, {dollars(total)}")
-    if unpriced := sum(cost.unpriced for cost in found):
-        note(
-            f"{unpriced:,} calls are of models without a known price, and not in the sums (FARANDOLE_PRICES)", "yellow"
-        )
+
+
+def _sum(total: Cost, shown: int) -> None:
+    from farandole.steps.spent import dollars
+
+    say(f"{total.calls:,} call{'s' * (total.calls != 1)}, {dollars(total.micro_dollars)}")
+    if shown < total.calls:
+        note(f"the rows above are of {shown:,} calls; --since and --until choose others", "yellow")
+    if unpriced := total.unpriced:
+        calls = "1 call is of a model" if unpriced == 1 else f"{unpriced:,} calls are of models"
+        note(f"{calls} without a known price, and not in the sums (FARANDOLE_PRICES)", "yellow")
 
 
 def _show_budgets(budgets: Sequence[Budget]) -> None:

@@ -13,12 +13,13 @@ _LIMIT = "anthropic-ratelimit-"
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds from `now`; None where nothing is said. Names are in lower case.
+    """Seconds from `now`; None where nothing is said. Names are in lower case. Without `now`, a time that is told counts
+    from the response's own `date`: the clock here may be another one.
 
     >>> retry_after({"retry-after": "171"})
     171.0
     """
-    now = now or datetime.now(UTC)
+    now = now or _time(headers.get("date", "")) or datetime.now(UTC)
     told = headers.get("retry-after")
     if told is not None and (seconds := _seconds(told, now)) is not None:
         return seconds
@@ -36,11 +37,16 @@ def _seconds(text: str, now: datetime) -> float | None:
     try:
         seconds = float(text)
     except ValueError:
-        for read in (datetime.fromisoformat, parsedate_to_datetime):
-            try:
-                at = read(text)
-            except ValueError:
-                continue
-            return min(max((at if at.tzinfo else at.replace(tzinfo=UTC)) - now, now - now).total_seconds(), LONGEST)
-        return None
+        at = _time(text)
+        return min(max((at - now).total_seconds(), 0.0), LONGEST) if at else None
     return min(seconds, LONGEST) if seconds >= 0 else None  # "nan" is neither
+
+
+def _time(text: str) -> datetime | None:
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            at = read(text)
+        except ValueError:
+            continue
+        return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return None

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
@@ -25,14 +25,22 @@ Run = Callable[[Callable[[Connection[Any]], T]], Awaitable[T]]
 
 #: Seconds. A slot is left empty when it is met later than this: calls that bunch would break the limit.
 _LATE = 0.3
-#: Seconds at most that a probe is waited for: by then its worker is dead, or another may try beside it.
-_PROBE = 60.0
+#: Seconds that a probe is waited for after its last sign of life: then its worker is dead, and another may try.
+PROBE = 30.0
 #: Seconds, at random between the two: after this, those without a slot ask again. Well within the horizon, for slots must
 #: not run out in between; and while others probe.
 _AGAIN = 0.3 * HORIZON, 0.7 * HORIZON
 _PROBING = 0.3, 0.8
 #: Seconds. What calls have used is told after this when nobody asks for a slot in the meantime.
 _TELL = 0.5
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ask:
+    """For a slot. Those that have waited longest get the first."""
+
+    number: int
+    estimate: Estimate = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class Lane:
         self._store, self._run, self._clock = store, run, clock
         self.room = asyncio.Semaphore(limit.concurrency) if limit.concurrency else nullcontext()
         self.view = View(model, clock.now)
-        self._asks: Together[Estimate | None, Slot | Go | None] = Together(self._ask)
+        self._asks: Together[Ask | None, Slot | Go | None] = Together(self._ask)
         self._looks: Together[None, None] = Together(self._look)
         self._one = asyncio.Lock()
         self._report = Report()
@@ -64,6 +72,7 @@ class Lane:
 
     async def go(self, estimate: Estimate) -> Go:
         """Wait until a call may be made. Raises Stopped when the database is away for too long."""
+        ask = Ask(next(self._numbers), estimate)
         while True:
             if self.view.stale:
                 await self._looks.ask(None)
@@ -73,17 +82,17 @@ class Lane:
                 await asyncio.sleep(pause)
             elif not self._limited and self.view.free:
                 return Go(estimate)
-            elif found := await (self._probe(estimate) if self.view.braked else self._slot(estimate)):
+            elif found := await (self._probe(ask) if self.view.braked else self._slot(ask)):
                 return found
 
-    async def _probe(self, estimate: Estimate) -> Go | None:
+    async def _probe(self, ask: Ask) -> Go | None:
         """One of all that wait asks to be the probe. None: ask again, from the beginning."""
         async with self._one:
-            return await self._slot(estimate) if self.view.braked else None
+            return await self._slot(ask) if self.view.braked else None
 
-    async def _slot(self, estimate: Estimate) -> Go | None:
+    async def _slot(self, ask: Ask) -> Go | None:
         """None: ask again, from the beginning."""
-        asked = self._asks.ask(estimate)
+        asked = self._asks.ask(ask)
         try:
             answer = await asyncio.shield(asked)
         except asyncio.CancelledError:
@@ -142,16 +151,17 @@ class Lane:
         self._saw(began, await self._run(lambda connection: self._store.look(connection, self.model)))
         return asked
 
-    async def _ask(self, asked: Sequence[Estimate | None]) -> Sequence[Slot | Go | None]:
-        estimates = [one for one in asked if one is not None]
-        if time.monotonic() < self._again and not self._report.urgent and len(estimates) == len(asked):
+    async def _ask(self, asked: Sequence[Ask | None]) -> Sequence[Slot | Go | None]:
+        asking = sorted(one for one in asked if one is not None)
+        estimates = [one.estimate for one in asking]
+        if time.monotonic() < self._again and not self._report.urgent and len(asking) == len(asked):
             return [None] * len(asked)
         report, self._report = self._report, Report()
         owner, began = f"{self._life}.{next(self._numbers)}", time.monotonic()
         lead, self._lead = self._lead, 0.0
         answer: Answer = await self._run(
             lambda connection: self._store.turns(
-                connection, self.model, self._limit, report, estimates, owner=owner, probe_seconds=_PROBE, lead=lead
+                connection, self.model, self._limit, report, estimates, owner=owner, probe_seconds=PROBE, lead=lead
             )
         )
         if self._report.close is None:
@@ -162,8 +172,8 @@ class Lane:
             len(given) < len(estimates) and not self.view.closed_for
         ):  # none within the horizon, or not before a probe ends
             self._again = time.monotonic() + random.uniform(*(_PROBING if self.view.braked else _AGAIN))
-        left = iter(given)
-        return [None if one is None else next(left, None) for one in asked]
+        answers = dict(zip((one.number for one in asking), given, strict=False))
+        return [None if one is None else answers.get(one.number) for one in asked]
 
     def _saw(self, began: float, seen: Seen) -> None:
         self._clock.heard(began, seen.now)

@@ -16,6 +16,16 @@ from farandole.models.errors import (
 from farandole.models.retry_after import retry_after
 from farandole.models.values import Heard, Usage
 
+#: Headers in which the API tells its own limits a minute, by what they limit.
+_LIMITS = {
+    "requests": "anthropic-ratelimit-requests-limit",
+    "input": "anthropic-ratelimit-input-tokens-limit",
+    "output": "anthropic-ratelimit-output-tokens-limit",
+}
+
+#: A minute. What is told beyond this is no limit.
+_MOST = 10**12
+
 #: What says that the API, and not the call, has failed.
 FAILURES = (ServerFailed, ConnectionFailed, TimedOut)
 
@@ -60,13 +70,17 @@ class Report:
     why: str | None = None
     probe: str | None = None  #: whose probe has ended
     probe_won: bool | None = None  #: None: it was given up, or says nothing
+    probing: str | None = None  #: whose probe is still under way
+    limits: dict[str, float] = field(
+        default_factory=dict
+    )  #: the API's own, a minute, as told last; by the names of _LIMITS
     calls: int = 0  #: whose usage is in
     input: Tokens = field(default_factory=Tokens)
     output: Tokens = field(default_factory=Tokens)
 
     @property
     def urgent(self) -> bool:
-        return bool(self.failed or self.overloaded or self.close is not None or self.probe)
+        return bool(self.failed or self.overloaded or self.close is not None or self.probe or self.probing)
 
     def used(self, usage: Usage, estimate: Estimate) -> None:
         """Cache reads are not counted by the API's limits; writes are."""
@@ -77,6 +91,7 @@ class Report:
     def answered(self, heard: Heard, probe: str | None) -> None:
         """The API works; it may say that a limit has nothing left."""
         self.succeeded, self.failed = True, 0
+        self._told(heard)
         if probe:
             self.probe, self.probe_won = probe, True
         if (wait := retry_after(heard.headers)) is not None and wait > 0:
@@ -86,6 +101,8 @@ class Report:
         """A call has failed; what its error means for all others."""
         if probe:
             self.probe = probe
+        if error.heard:
+            self._told(error.heard)
         after = getattr(error, "after", None)
         match error:
             case RateLimited() if after:
@@ -108,6 +125,16 @@ class Report:
     def released(self, probe: str) -> None:
         """A probe was given up before it could tell anything."""
         self.probe = probe
+
+    def renewed(self, probe: str) -> None:
+        """A probe is still under way: nobody is to take it for dead."""
+        self.probing = probe
+
+    def _told(self, heard: Heard) -> None:
+        for name, header in _LIMITS.items():
+            told = heard.headers.get(header, "").strip()
+            if told.isascii() and told.isdecimal() and 0 < int(told) < _MOST:
+                self.limits[name] = float(told)
 
     def _close(self, seconds: float, why: str) -> None:
         self.close = max(seconds, self.close or 0.0)

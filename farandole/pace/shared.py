@@ -16,7 +16,7 @@ from farandole.models.errors import ModelError
 from farandole.models.values import Heard, Request, Usage
 from farandole.outage import Outage
 from farandole.pace.clock import DatabaseClock
-from farandole.pace.lane import Go, Lane
+from farandole.pace.lane import PROBE, Go, Lane
 from farandole.pace.report import FAILURES, Estimate, Report
 from farandole.pace.store import Store
 from farandole.session import Session
@@ -24,6 +24,8 @@ from farandole.settings import Settings
 
 #: Of a request, to a token: roughly so for English prose; what is learned of real usage corrects it.
 _BYTES = 4
+#: Seconds between two signs of life of a probe; of its time, so that two of them may be missed.
+_RENEW = PROBE / 3
 #: Seconds. At the end of a worker, for what its calls leave to be written.
 _LEAVE = 5.0
 
@@ -101,6 +103,8 @@ class CallTurn:
         self._lane = lane
         self._taken = go.taken
         self._probe = go.probe
+        if go.probe:
+            asyncio.get_running_loop().call_later(_RENEW, self._renew)
 
     def answered(self, usage: Usage, heard: Heard) -> None:
         """It was answered: what it used, and what the API said of its limits."""
@@ -124,6 +128,12 @@ class CallTurn:
             report.failed_with(error, probe)
 
         self._lane.tell(note)
+
+    def _renew(self) -> None:
+        """A long answer is waited for: its worker lives."""
+        if probe := self._probe:
+            self._lane.tell(lambda report: report.renewed(probe))
+            asyncio.get_running_loop().call_later(_RENEW, self._renew)
 
     def left(self) -> None:
         """The block has ended; a probe that told nothing is given up, for another one."""

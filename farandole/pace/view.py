@@ -12,6 +12,8 @@ log = logging.getLogger("farandole.pace")
 
 #: Seconds. Nobody calls on an older answer without looking again.
 FRESH = 1.0
+#: Seconds. An older answer does not show a brake: nobody waits here, and so nobody looked whether it is off.
+_SHOWN = 5.0
 
 
 class View:
@@ -72,7 +74,8 @@ class View:
         reason = self._heard[1] if self._heard else self._seen.reason or "closed"
         if (left := self.closed_for) > 0:
             return f"{self._model}: {reason}, {max(left, 1):.0f} s more"
-        return f"{self._model}: {reason}, waiting for a probe" if self.braked else None
+        known = self._monotonic() - self._at <= _SHOWN
+        return f"{self._model}: {reason}, waiting for a probe" if self.braked and known else None
 
     def _left(self) -> float:
         return self._seen.closed_until - max(self._now(), self._seen.now) if self._seen.closed_until else 0.0

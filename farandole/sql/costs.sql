@@ -1,4 +1,4 @@
--- costs: what model calls cost, by up to two of day, agent, model, tenant and job; days are UTC
+-- costs: what model calls cost, by up to two of day, agent, model, tenant and job, and first of all together; days are UTC
 SELECT {columns}, count(*) AS calls, count(*) FILTER (WHERE outcome <> 'answered') AS failed,
        count(*) FILTER (WHERE micro_dollars IS NULL) AS unpriced,
        coalesce(sum(input_tokens), 0)::bigint AS input_tokens, coalesce(sum(output_tokens), 0)::bigint AS output_tokens,
@@ -7,6 +7,6 @@ SELECT {columns}, count(*) AS calls, count(*) FILTER (WHERE outcome <> 'answered
        coalesce(sum(micro_dollars), 0)::bigint AS micro_dollars
 FROM usage
 WHERE at >= %(since)s AND at < %(until)s
-GROUP BY {columns}
-ORDER BY {columns}
+GROUP BY GROUPING SETS (({columns}), ())
+ORDER BY grouping({columns}) DESC, {order}
 LIMIT %(limit)s

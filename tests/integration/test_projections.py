@@ -90,7 +90,7 @@ def test_a_projector_with_an_older_fold_waits_rather_than_folds(project: Project
         assert one(connection, "SELECT count(*) FROM event_log") == 0
 
 
-def test_data_is_gathered_from_the_log_only_when_it_is_selected(farandole_settings: Settings) -> None:
+def test_data_and_costs_are_gathered_only_when_they_are_selected(farandole_settings: Settings) -> None:
     prepare(farandole_settings)
     with postgres.connect(farandole_settings) as connection:
 
@@ -98,8 +98,11 @@ def test_data_is_gathered_from_the_log_only_when_it_is_selected(farandole_settin
             rows = connection.execute(postgres.script(f"EXPLAIN SELECT {columns} FROM job_state")).fetchall()
             return "\n".join(row[0] for row in rows)
 
-        assert "event_log" not in plan("trace_id, stage, status, attempts, updated_at")
+        plain = plan("trace_id, stage, status, attempts, updated_at")
+        assert "event_log" not in plain
+        assert "usage" not in plain
         assert "event_log" in plan("data")
+        assert "usage_job" in plan("trace_id, cost") + plan("calls")  # by its index
 
 
 def test_the_projections_of_this_repository_are_found_in_order() -> None:

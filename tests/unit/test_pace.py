@@ -14,6 +14,7 @@ from farandole.models.errors import (
     TimedOut,
     Truncated,
 )
+from farandole.models.retry_after import retry_after
 from farandole.models.values import Heard, Usage
 from farandole.pace.clock import DatabaseClock
 from farandole.pace.report import Estimate, Report
@@ -87,6 +88,22 @@ def test_tokens_read_from_the_cache_do_not_count() -> None:
     assert (report.input.used, report.input.owed, report.output.owed) == (40, -40, -70)
 
 
+def test_when_a_limit_is_full_again_is_counted_from_the_responses_own_date() -> None:
+    headers = {
+        "date": "Mon, 01 Jan 2001 00:00:00 GMT",
+        "anthropic-ratelimit-requests-remaining": "0",
+        "anthropic-ratelimit-requests-reset": "2001-01-01T00:00:42Z",
+    }
+    assert retry_after(headers) == 42.0
+
+
+@pytest.mark.parametrize("told", ["0", "-5", "many", "", "nan", "1e9", "9" * 400, "٣"])
+def test_what_is_no_limit_is_not_taken_for_one(told: str) -> None:
+    report = Report()
+    report.answered(Heard(200, {"anthropic-ratelimit-requests-limit": told}), None)
+    assert report.limits == {}
+
+
 class Time:
     """Both clocks, put on by hand."""
 
@@ -111,6 +128,15 @@ def test_status_says_why_a_model_is_closed_and_for_how_long() -> None:
     assert view.paused is None
     view.saw(Seen(1101.0, 1100.0, 2, "overloaded"))
     assert view.paused == "claude-haiku-5-5: overloaded, waiting for a probe"
+
+
+def test_a_brake_that_nobody_looked_at_again_is_not_shown() -> None:
+    time = Time()
+    view = View("m", time, time)
+    view.saw(Seen(1000.0, 900.0, 1, "overloaded"))
+    assert view.paused == "m: overloaded, waiting for a probe"
+    time.at += 10
+    assert view.paused is None
 
 
 def test_the_log_tells_once_that_a_model_closes_and_opens(caplog: pytest.LogCaptureFixture) -> None:

@@ -65,6 +65,9 @@ CREATE TABLE model_pace (
   output_largest double precision NOT NULL DEFAULT 1,
   input_share    double precision NOT NULL DEFAULT 1,  -- learned: tokens that were used, of those that were estimated
   output_share   double precision NOT NULL DEFAULT 1,
+  requests_told  double precision,         -- the API's own limits a minute, as its last response told them
+  input_told     double precision,
+  output_told    double precision,
   closed_until   timestamptz NOT NULL DEFAULT to_timestamp(0),  -- nobody calls before
   reason         text,
   failures       int NOT NULL DEFAULT 0,   -- in a row

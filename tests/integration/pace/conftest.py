@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -21,6 +22,16 @@ MODEL = "claude-haiku-5-5"
 
 def request(model: str = MODEL, max_tokens: int = 100, text: str = "Hello") -> Request:
     return Request(model, max_tokens, {"messages": [{"role": "user", "content": text}]})
+
+
+async def until(look: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+    """Until `look()` is true; fails when that takes too long."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not look():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        pytest.fail(f"not within {seconds:g} s: {what}")
 
 
 class Office:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 import pytest
 
@@ -12,19 +11,9 @@ from farandole.models.configured import Limit
 from farandole.models.errors import ModelError, Overloaded, RateLimited, ServerFailed
 from farandole.models.values import Heard, Usage
 from farandole.pace.shared import SharedPace
-from tests.integration.pace.conftest import MODEL, Office, request
+from tests.integration.pace.conftest import MODEL, Office, request, until
 
 OK = Heard(200)
-
-
-async def until(look: Callable[[], object], what: str, seconds: float = 20.0) -> None:
-    """Until `look()` is true; fails when that takes too long."""
-    try:
-        async with asyncio.timeout(seconds):
-            while not look():  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        pytest.fail(f"not within {seconds:g} s: {what}")
 
 
 class Caller:
