@@ -11,7 +11,8 @@ import tempfile
 from pathlib import Path
 
 from farandole.stack.stack import Stack
-from tests.chaos.effects.run import Plan, Result, run
+from tests.chaos.effects.plan import Plan, Result
+from tests.chaos.effects.run import run
 
 
 def main() -> int:

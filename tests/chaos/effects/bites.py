@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos.effects.run import Plan
+from tests.chaos.effects.plan import Plan
 
 #: Micro-dollars: no limit that these runs reach.
 _AMPLE = {"job": 1_000_000, "day": 100_000_000}

@@ -14,18 +14,19 @@ from tests.chaos.effects import checker
 from tests.chaos.effects.__main__ import report
 from tests.chaos.effects.bites import BITES
 from tests.chaos.effects.deadly import VARIANTS
-from tests.chaos.effects.run import Plan, run
+from tests.chaos.effects.plan import Plan
+from tests.chaos.effects.run import run
 
 
 def test_effects_happen_once_and_money_stays_within_its_limits_under_fire(
     farandole_private_stack: Stack, tmp_path: Path
 ) -> None:
     """Cases M1 to M4, all at once: workers die around every step, every fifth call fails in another way."""
-    result = run(farandole_private_stack, Plan(jobs=150, deaths=1, kills=3, freezes=1), tmp_path)
+    result = run(farandole_private_stack, Plan(jobs=100, deaths=1, kills=3, freezes=1), tmp_path)
     print(report(1, result, tmp_path))
     assert result.held
     assert sum(result.deaths.values()) >= 5
-    assert result.figures["posted"] > 75
+    assert result.figures["posted"] > 50
 
 
 def test_every_variant_has_its_run() -> None:
