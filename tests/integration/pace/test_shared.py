@@ -85,6 +85,7 @@ async def test_the_brake_lets_one_probe_call_for_all(office: Office, caplog: pyt
     workers = [Caller(await office.pace(), calls, office) for _ in range(3)]
     await workers[0].call(Overloaded("529"))
     await until(lambda: office.row("level")[0] == 1, "the brake is on")
+    await until(lambda: workers[0].pace.paused, "the answer has come back to whoever told")
     under_way = 0
     free = asyncio.Event()
 
