@@ -30,7 +30,7 @@ def run(farandole_settings: Settings) -> Run:
         return subprocess.run(
             [sys.executable, "-m", "farandole", *arguments],
             cwd=ROOT,
-            env=environment(farandole_settings, **more),
+            env=environment(farandole_settings, **{"COLUMNS": "160", **more}),
             capture_output=True,
             text=True,
             timeout=60,

@@ -221,13 +221,14 @@ def test_what_does_not_fit_a_budget_does_not_start_and_fails_its_job(court: Cour
 
 
 def test_a_job_may_wait_until_its_budget_renews(court: Court) -> None:
-    court.fake.rule(lambda body: GOOD)
-    with court.judging("wait", FARANDOLE_BUDGETS='{"day": 0.0001}'):
-        court.submit([("w", "")])
+    """The budget has room for one call at its upper bound, not for two; a call that never fits would not be waited for."""
+    court.fake.rule(lambda body: Slow(5, GOOD))
+    with court.judging("wait", FARANDOLE_BUDGETS='{"day": 0.001}'):
+        court.submit([("a", ""), ("b", "")])
         with postgres.connect(court.settings) as connection:
             query = "SELECT kind, attempts, due > now() FROM wait"
             eventually(lambda: connection.execute(query).fetchall() == [("budget", 0, True)], "the wait")
-    assert court.fake.count == 0
+    assert court.fake.count == 1
 
 
 def test_two_workers_with_one_event_call_once(court: Court) -> None:
