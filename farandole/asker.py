@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from farandole.errors import ConfigurationError
 from farandole.models import prompts
-from farandole.models.ask import Answer, Question, answer
-from farandole.models.shape import Shape, shape_of
+from farandole.models.ask import Question, answer
+from farandole.models.shape import shape_of
 from farandole.models.tools import Tools
 from farandole.steps import results
 from farandole.steps.effects import Effects, Replayed
@@ -40,6 +39,14 @@ class Asked(Generic[T]):
     values: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Decided(Generic[T]):
+    """What is recorded of an ask."""
+
+    value: T
+    decided_by: str  #: a model's id, or `OFFLINE_RULES`
+
+
 class Asker:
     """Asks models for one agent.
 
@@ -60,23 +67,23 @@ class Asker:
         question = self._question(asked)
         name: str = asked.name or getattr(asked.output, "__name__", None) or str(asked.output)
         step, where = effects.step(name), effects.where(name)
+        kind = Decided[asked.output]  # type: ignore[name-defined]
         while True:
             async with ModelCalls(effects, self._connected, step, effects.owner()) as calls:
                 try:
                     found = await answer(question, calls)
-                    text = _recorded(question.shape, found, where)
+                    text = results.encode(kind, Decided(found.value, found.model or OFFLINE_RULES), where)
                     if not await calls.done(text):
                         continue
+                    decided = results.decode(kind, text, where)
                 except Replayed as replayed:
-                    if replayed.text is None:
-                        raise results.NotKept(replayed.error or f"{where}: no answer was kept") from None
-                    text = replayed.text
+                    decided = replayed.value(kind, where)
                 except TakenOver:
                     continue
                 except BaseException as error:
                     await calls.ended(error)
                     raise
-            return _read(question.shape, text, where)
+            return decided.value, decided.decided_by
 
     def _question(self, asked: Asked[T]) -> Question[T]:
         if asked.prompt is None or asked.model is None:
@@ -95,14 +102,3 @@ class Asker:
             asked.stream,
             self._timeout,
         )
-
-
-def _recorded(shape: Shape[T], found: Answer[T], where: str) -> str:
-    """The step's result: the answer has passed its check."""
-    value = json.loads(results.encode(shape.kind, found.value, where))
-    return json.dumps({"value": value, "decided_by": found.model or OFFLINE_RULES}, ensure_ascii=False)
-
-
-def _read(shape: Shape[T], text: str, where: str) -> tuple[T, str]:
-    found = json.loads(text)
-    return results.decode(shape.kind, json.dumps(found["value"]), where), str(found["decided_by"])

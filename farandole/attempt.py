@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
 
 
 class AttemptTime:
-    """Seconds of one attempt; the clock can be stopped. On the event loop.
+    """Seconds of one attempt; the clock can be stopped. On the event loop, as `async with`: TimeoutError when the block has
+    taken longer, not counting the time in `stopped`.
 
     >>> async def attempt(time: AttemptTime) -> None:
-    ...     async with time.bound():
+    ...     async with time:
     ...         with time.stopped():
     ...             ...  # waiting for somebody else
     """
@@ -22,14 +24,16 @@ class AttemptTime:
         self._timeout: asyncio.Timeout | None = None
         self._stopped = 0
 
-    @asynccontextmanager
-    async def bound(self) -> AsyncIterator[None]:
-        """Raises TimeoutError when the block has taken longer, not counting the time in `stopped`."""
-        try:
-            async with asyncio.timeout(self._left) as self._timeout:
-                yield
-        finally:
-            self._timeout = None  # what outlives the attempt has no time of its own
+    async def __aenter__(self) -> None:
+        self._timeout = asyncio.timeout(self._left)
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        timeout, self._timeout = self._timeout, None  # what outlives the attempt has no time of its own
+        if timeout is not None:
+            await timeout.__aexit__(kind, error, trace)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 from farandole.asker import OFFLINE_RULES, Asked, Asker
 from farandole.envelope import Envelope
 from farandole.errors import ConfigurationError, Poison
-from farandole.models.errors import InvalidOutput
+from farandole.models.ask import checked
 from farandole.steps import results
 from farandole.steps.effects import Effects, IfUnknown
 from farandole.steps.in_thread import once_in_thread
@@ -57,13 +57,7 @@ class _Handed(Generic[R]):
     def _at_once(self, asked: Asked[T]) -> T | None:
         """The answer that takes no model: of a test, or of the agent's own rules; None when a model is to be asked."""
         if asked.output in self._answers:
-            answer = _typed(asked, self._answers[asked.output])
-            if asked.check:
-                try:
-                    asked.check(answer)
-                except ValueError as error:
-                    raise InvalidOutput(str(error)) from error
-            return answer
+            return checked(_typed(asked, self._answers[asked.output]), asked.check)
         if self._asker is not None and asked.prompt is not None:
             return None
         if asked.otherwise is None:

@@ -137,20 +137,20 @@ class Handling:
 
     async def _call(self, payload: Event, envelope: Envelope, attempt: int) -> Any:
         handler, agent = self.wiring.handler, self.wiring.agent
+        if agent.inline:
+            return self.plain_call(payload, envelope, attempt)()
+        if self.processes:  # none in `deliver`: the handler runs here
+            return await self.processes.run(payload, envelope.raw, attempt)
         limit = AttemptTime(agent.timeout)
         if handler.is_async:
             arguments = (
                 (payload, Context(*self._handed(envelope, attempt, limit))) if handler.takes_context else (payload,)
             )
-            async with limit.bound():
+            async with limit:
                 return await handler.function(*arguments)
-        if self.processes:  # none in `deliver`: the handler runs here
-            return await self.processes.run(payload, envelope.raw, attempt)
-        call = self.plain_call(payload, envelope, attempt, None if agent.inline else limit)
-        if agent.inline:
-            return call()
+        call = self.plain_call(payload, envelope, attempt, limit)
         try:
-            async with limit.bound():
+            async with limit:
                 return await in_thread(call, f"handle-{agent.name}")
         except TimeoutError:
             self._bound_given_up()

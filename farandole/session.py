@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from farandole import postgres
@@ -25,12 +27,20 @@ class Session:
     Args:
         application: its name in pg_stat_activity.
         outage: asked for one anew for each piece of work.
+        opened: called with each new connection, before any work; where it raises, the connection is not used.
     """
 
-    def __init__(self, settings: Settings, application: str, outage: Callable[[], Outage]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        application: str,
+        outage: Callable[[], Outage],
+        opened: Callable[[postgres.Connection[Any]], object] = lambda connection: None,
+    ) -> None:
         self._settings = settings
         self._application = application
         self._outage = outage
+        self._opened = opened
         self._connection: postgres.Connection[Any] | None = None
         self._turn = threading.Lock()
 
@@ -45,12 +55,39 @@ class Session:
         with self._turn:
             return self._outage().through(attempt, postgres.is_outage)
 
+    def open(self) -> None:
+        """Connect now. Raises Unreachable, and what `opened` raises."""
+        self._alive()
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
 
     def _alive(self) -> postgres.Connection[Any]:
         if self._connection is None or self._connection.broken or self._connection.closed:
-            self._connection = postgres.connect(self._settings, application=self._application)
-            self._connection.execute(_PATIENCE)
+            connection = postgres.connect(self._settings, application=self._application)
+            try:
+                connection.execute(_PATIENCE)
+                self._opened(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
         return self._connection
+
+
+class Aside:
+    """A session on a thread of its own, for the event loop."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._session = session
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+
+    async def run(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
+        """As `Session.run`, one piece of work after another."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._session.run, work)
+
+    def close(self) -> None:
+        """Behind the work that is under way, without waiting for it."""
+        self._thread.submit(self._session.close)
+        self._thread.shutdown(wait=False)

@@ -126,9 +126,14 @@ def _read(question: Question[T], reply: Reply) -> T:
         case other:
             raise InvalidOutput(f"the reply ended with stop_reason {other!r}")
     value = question.shape.read(_text(reply))
-    if question.check:
+    return checked(value, question.check)
+
+
+def checked(value: T, check: Callable[[T], object] | None) -> T:
+    """`value`, when it breaks no rule of the agent. Raises InvalidOutput, in the rule's words."""
+    if check:
         try:
-            question.check(value)
+            check(value)
         except ValueError as error:
             raise InvalidOutput(str(error)) from error
     return value

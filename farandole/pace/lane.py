@@ -18,7 +18,7 @@ from farandole.pace.report import Estimate, Report
 from farandole.pace.store import HORIZON, Answer, Seen, Slot, Store
 from farandole.pace.view import FRESH, View
 from farandole.postgres import Connection
-from farandole.steps.together import Together
+from farandole.together import Together
 
 T = TypeVar("T")
 Run = Callable[[Callable[[Connection[Any]], T]], Awaitable[T]]
@@ -92,13 +92,7 @@ class Lane:
 
     async def _slot(self, ask: Ask) -> Go | None:
         """None: ask again, from the beginning."""
-        asked = self._asks.ask(ask)
-        try:
-            answer = await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            asked.add_done_callback(self._unclaimed)
-            raise
-        match answer:
+        match answer := await self._asks.answer(ask, self._unclaimed):
             case Go():
                 return answer
             case None:
@@ -114,9 +108,8 @@ class Lane:
                 return None if self.view.closed_for > 0 or self.view.braked else Go(taken)
         raise TypeError(f"no such answer: {answer!r}")
 
-    def _unclaimed(self, asked: asyncio.Future[Slot | Go | None]) -> None:
+    def _unclaimed(self, answer: Slot | Go | None) -> None:
         """Whoever asked is gone: a probe is for somebody else. A slot stays empty."""
-        answer = None if asked.cancelled() or asked.exception() else asked.result()
         if isinstance(answer, Go) and (probe := answer.probe):
             self.tell(lambda report: report.released(probe))
 

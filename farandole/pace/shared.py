@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from types import TracebackType
-from typing import Any
 
 from farandole.models.configured import Limit
 from farandole.models.errors import ModelError
@@ -19,7 +17,7 @@ from farandole.pace.clock import DatabaseClock
 from farandole.pace.lane import PROBE, Go, Lane
 from farandole.pace.report import FAILURES, Estimate, Report
 from farandole.pace.store import Store
-from farandole.session import Session
+from farandole.session import Aside, Session
 from farandole.settings import Settings
 
 #: Of a request, to a token: roughly so for English prose; what is learned of real usage corrects it.
@@ -47,9 +45,8 @@ class SharedPace:
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._settings = settings
-        self._session = Session(settings, f"farandole {agent} pace", outage)
+        self._session = Aside(Session(settings, f"farandole {agent} pace", outage), f"pace-{agent}")
         self._store = Store(fingerprint(settings), clock)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"pace-{agent}")
         self._clock = DatabaseClock()
         self._lanes: dict[str, Lane] = {}
 
@@ -63,8 +60,7 @@ class SharedPace:
             async with asyncio.timeout(_LEAVE):
                 for lane in self._lanes.values():
                     await lane.settled()
-        self._thread.submit(self._session.close)
-        self._thread.shutdown(wait=False)
+        self._session.close()
 
     @asynccontextmanager
     async def turn(self, request: Request) -> AsyncIterator[CallTurn]:
@@ -89,11 +85,8 @@ class SharedPace:
     def _lane(self, model: str) -> Lane:
         if model not in self._lanes:
             limit = self._settings.limits.get(model, Limit())
-            self._lanes[model] = Lane(model, limit, self._store, self._run, self._clock)
+            self._lanes[model] = Lane(model, limit, self._store, self._session.run, self._clock)
         return self._lanes[model]
-
-    async def _run(self, work: Callable[[Any], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._session.run, work)
 
 
 class CallTurn:

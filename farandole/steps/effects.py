@@ -175,10 +175,8 @@ class Effects:
         with self._steps.leased(begun.claim):
             try:
                 return await call()
-            except Replayed:
-                raise
             except BaseException as error:
-                ended = self._steps.finish(failed(begun, error))
+                ended = self.finish(failed(begun, error))
                 if isinstance(error, Exception):
                     await self.written(ended)
                 raise

@@ -8,7 +8,6 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -17,11 +16,11 @@ from typing import Any
 
 from farandole.errors import Stopped
 from farandole.outage import Outage
-from farandole.session import Session
+from farandole.session import Aside, Session
 from farandole.settings import Settings
 from farandole.steps.claims import Answer, Claim, Finish, Granted, Step
 from farandole.steps.store import Store
-from farandole.steps.together import Together
+from farandole.together import Together
 
 #: Of a lease: it is renewed after this part of it, so that two renewals may fail.
 _RENEW = 1 / 3
@@ -34,10 +33,9 @@ class Ledger:
     """One a worker, opened by `async with`. On the event loop; its statements run on a thread and connection of its own."""
 
     def __init__(self, settings: Settings, agent: str, outage: Callable[[], Outage]) -> None:
-        self._session = Session(settings, f"farandole {agent} steps", outage)
+        self._session = Aside(Session(settings, f"farandole {agent} steps", outage), f"steps-{agent}")
         self._store = Store(settings.lease_seconds)
         self._lease = settings.lease_seconds
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"steps-{agent}")
         self._begins: Together[Claim, Answer] = Together(partial(self._run, self._store.begin))
         self._ends: Together[Finish, bool] = Together(partial(self._run, self._store.finish))
         self._leases: dict[str, tuple[Step, float]] = {}  #: by owner: and when it was last renewed
@@ -60,8 +58,7 @@ class Ledger:
                 await self._begins.settled()
                 await asyncio.sleep(0)  # what was granted to nobody is given back
                 await self._ends.settled()
-        self._thread.submit(self._session.close)
-        self._thread.shutdown(wait=False)
+        self._session.close()
 
     def owner(self) -> str:
         """A name for the owner of a lease, which nobody else has."""
@@ -71,16 +68,10 @@ class Ledger:
         """What the ledger says to a claim. Waits out outages; raises Stopped when one lasts too long: no ledger, no call."""
         if self._beating is None or self._beating.done():
             raise Stopped("the ledger of steps keeps no leases any more") from self._failure()
-        asked = self._begins.ask(claim)
-        try:
-            return await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            asked.add_done_callback(partial(self._unclaimed, claim))
-            raise
+        return await self._begins.answer(claim, partial(self._unclaimed, claim))
 
-    def _unclaimed(self, claim: Claim, asked: asyncio.Future[Answer]) -> None:
+    def _unclaimed(self, claim: Claim, answer: Answer) -> None:
         """Whoever asked has gone, and has called nothing: a grant is given back, or a person would be asked about it."""
-        answer = None if asked.cancelled() or asked.exception() else asked.result()
         if isinstance(answer, Granted):
             trail = json.dumps(list(answer.trail)) if answer.trail else None
             self.finish(Finish(claim.step, claim.owner, "failed", error="given up before the call", trail=trail))
@@ -115,5 +106,4 @@ class Ledger:
                         self._leases[owner] = step, now
 
     async def _run(self, work: Callable[[Any, Sequence[Any]], Any], given: Sequence[Any]) -> Any:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._session.run, lambda connection: work(connection, given))
+        return await self._session.run(lambda connection: work(connection, given))

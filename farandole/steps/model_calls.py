@@ -8,28 +8,21 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from farandole.models.allowances import allowances
 from farandole.models.configured import Budgets
 from farandole.models.errors import ModelError, Unpriced
 from farandole.models.pace import Pace
-from farandole.models.values import Heard, Model, Reply, Request, Usage
+from farandole.models.pricing import Prices
+from farandole.models.values import Model, Reply, Request, Usage
 from farandole.steps import results
 from farandole.steps.claims import Call, Finish, Money, Step
 from farandole.steps.effects import Begun, Effects, failed
 
 #: Bytes of the replies of one step that did not do.
 _LONGEST_TRAIL = 1024 * 1024
-
-
-class Prices(Protocol):
-    """What calls cost, in micro-dollars; None where no price of the model is known."""
-
-    def cost(self, model: str, usage: Usage) -> int | None: ...
-
-    def ceiling(self, model: str, input_bytes: int, max_tokens: int) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +190,3 @@ def _mark(request: Request) -> str:
     """Tells whether a request is the same one as before a crash."""
     body = json.dumps([request.model, request.body], sort_keys=True, default=str)
     return sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-__all__ = ["Connected", "Heard", "ModelCalls", "Prices", "TakenOver"]

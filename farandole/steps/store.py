@@ -61,9 +61,9 @@ class Store:
     def _begin(self, connection: Connection[Any], claims: Sequence[Claim], day: str | None) -> list[Answer]:
         given = [
             (n, *_identity(claim.step), claim.owner, claim.run, claim.hold, *_money(claim))
-            for n, claim in _each(claims)
+            for n, claim in enumerate(claims)
         ]
-        allowances = [(n, a.key, a.limit, a.daily) for n, claim in _each(claims) for a in _allowances(claim)]
+        allowances = [(n, a.key, a.limit, a.daily) for n, claim in enumerate(claims) for a in _allowances(claim)]
         values: dict[str, Any] = {"lease": self._lease, "day": day}
         values |= _named(_CLAIM, given)
         values |= {f"allowance_{name}": column for name, column in _named(_ALLOWANCE, allowances).items()}
@@ -87,7 +87,7 @@ class Store:
         return [mine for mine, _ in found]
 
     def _end(self, connection: Connection[Any], ends: Sequence[Finish]) -> list[tuple[bool, bool]]:
-        given = [(n, *_identity(end.step), *_end(end)) for n, end in _each(ends)]
+        given = [(n, *_identity(end.step), *_end(end)) for n, end in enumerate(ends)]
         values = _named(_FINISH, given) | _named(_CALL, [_call(end.call) for end in ends])
         return [(bool(mine), told) for _, mine, told in sorted(connection.execute(_SQL["finish"], values), key=_n)]
 
@@ -140,10 +140,6 @@ def _short(row: tuple[Any, ...]) -> bool:
 
 def _daily(key: str) -> bool:
     return not key.startswith("job/")
-
-
-def _each(things: Iterable[Any]) -> Iterable[tuple[int, Any]]:
-    return enumerate(things)
 
 
 def _identity(step: Step) -> tuple[Any, ...]:

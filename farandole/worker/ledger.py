@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,6 +13,7 @@ from farandole import postgres
 from farandole.errors import Stopped, Unreachable
 from farandole.outage import Outage
 from farandole.outcome import Skipped
+from farandole.session import Session
 from farandole.settings import Settings
 from farandole.worker.holdings import Item
 
@@ -23,12 +23,6 @@ T = TypeVar("T")
 
 #: More workers of one agent than partitions of its topic have nothing to do; this is far above both.
 MAX_SLOTS = 256
-
-#: A database that hangs must not hang the worker: the statement is given up, which counts as an outage.
-_PATIENCE = "SET statement_timeout = '10s'"
-
-#: Seconds for all of one piece of work, whatever the server does.
-_WORK = 12.0
 
 _SQL = Path(__file__).parent / "sql"
 _CLAIM = (_SQL / "claim.sql").read_text(encoding="utf-8")
@@ -50,26 +44,19 @@ class Ledger:
     def __init__(self, settings: Settings, agent: str, outage: Callable[[], Outage]) -> None:
         self._settings = settings
         self._agent = agent
-        self._outage = outage
-        self._connection: postgres.Connection[Any] | None = None
-        self._turn = threading.Lock()
         self.slot = -1
         self.owner = secrets.token_hex(6)
+        self._application = f"farandole {agent} {self.owner}"
+        self._session = Session(settings, self._application, outage, self._opened)
 
     def open(self) -> int:
         """Take the lowest free slot; it names the transactional id and the group instance, so that a restart ends what
         its predecessor left open."""
-        connection = self._connect()
-        for slot in range(MAX_SLOTS):
-            if self._lock(connection, slot):
-                self._connection, self.slot = connection, slot
-                return slot
-        connection.close()
-        raise Stopped(f"agent {self._agent}: all {MAX_SLOTS} slots are taken")
+        self._session.open()
+        return self.slot
 
     def close(self) -> None:
-        if self._connection:
-            self._connection.close()
+        self._session.close()
 
     def claim(self, items: list[Item]) -> None:
         """Claim the handlings of `items`; an event that was claimed from another record is marked a duplicate.
@@ -121,32 +108,20 @@ class Ledger:
 
     def run(self, work: Callable[[postgres.Connection[Any]], T]) -> T:
         """`work` on the connection, again and again while the database is away; it is made anew, the slot taken again."""
+        return self._session.run(work)
 
-        def attempt() -> T:
-            connection = self._alive()
-            with postgres.bounded(connection, _WORK):
-                return work(connection)
-
-        with self._turn:
-            return self._outage().through(attempt, postgres.is_outage)
-
-    @property
-    def _application(self) -> str:
-        return f"farandole {self._agent} {self.owner}"
-
-    def _connect(self) -> postgres.Connection[Any]:
-        connection = postgres.connect(self._settings, application=self._application)
-        connection.execute(_PATIENCE)
+    def _opened(self, connection: postgres.Connection[Any]) -> None:
         connection.execute("SET synchronous_commit = off")  # a claim lost in a crash of the database costs nothing
-        return connection
+        if self.slot < 0:
+            self.slot = self._take(connection)
+        elif not self._lock(connection, self.slot):
+            self._look_at_holder(connection)
 
-    def _alive(self) -> postgres.Connection[Any]:
-        if self._connection is None or self._connection.broken or self._connection.closed:
-            connection = self._connect()
-            if not self._lock(connection, self.slot):
-                self._look_at_holder(connection)
-            self._connection = connection
-        return self._connection
+    def _take(self, connection: postgres.Connection[Any]) -> int:
+        for slot in range(MAX_SLOTS):
+            if self._lock(connection, slot):
+                return slot
+        raise Stopped(f"agent {self._agent}: all {MAX_SLOTS} slots are taken")
 
     def _number(self, slot: int) -> int:
         return postgres.lock_number("slot", self._settings.group(self._agent), str(slot))
@@ -157,12 +132,9 @@ class Ledger:
 
     def _look_at_holder(self, connection: postgres.Connection[Any]) -> None:
         """Whoever holds the slot: our own former session, which the server has not missed yet, is ended."""
-        with connection:
-            holder = connection.execute(_HOLDER, (self._number(self.slot),)).fetchone()
-            if holder and holder[1] != self._application:
-                raise SlotLost(
-                    f"slot {self.slot} of agent {self._agent} is held by {holder[1]!r} (process {holder[0]})"
-                )
-            if holder:
-                connection.execute("SELECT pg_terminate_backend(%s)", (holder[0],))
-            raise Unreachable(f"slot {self.slot} of agent {self._agent} was still held by this worker's former session")
+        holder = connection.execute(_HOLDER, (self._number(self.slot),)).fetchone()
+        if holder and holder[1] != self._application:
+            raise SlotLost(f"slot {self.slot} of agent {self._agent} is held by {holder[1]!r} (process {holder[0]})")
+        if holder:
+            connection.execute("SELECT pg_terminate_backend(%s)", (holder[0],))
+        raise Unreachable(f"slot {self.slot} of agent {self._agent} was still held by this worker's former session")

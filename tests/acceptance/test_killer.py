@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from farandole.client import Client, Submission
 from farandole.settings import Settings
 from tests.commands import Command, running
 from tests.eventually import eventually
-from tests.integration.worker.words import Heard
+from tests.integration.worker.words import submit
 from tests.kafka_log import KafkaLog
 
 DEADLY = Path(__file__).parent / "deadly.py"
@@ -22,16 +20,8 @@ WORDS = [f"word {number}" for number in range(50)]
 KILLER = WORDS[23]
 
 
-def submit(settings: Settings, plan: str) -> None:
-    async def send() -> None:
-        async with Client(settings) as client:
-            rows = (
-                Submission(Heard(word=word, plan=plan if word == KILLER else "slow:0.05"), key=word) for word in WORDS
-            )
-            async for _ in client.submit_many(rows):
-                pass
-
-    asyncio.run(send())
+def send(settings: Settings, plan: str) -> None:
+    submit(settings, ((word, plan if word == KILLER else "slow:0.05") for word in WORDS))
 
 
 def supervised(settings: Settings, log: KafkaLog, folder: Path, most: int, *files: Path) -> int:
@@ -67,7 +57,7 @@ def log(farandole_settings: Settings) -> KafkaLog:
 def test_a_record_that_kills_is_found_and_all_else_gets_done(
     farandole_settings: Settings, log: KafkaLog, tmp_path: Path
 ) -> None:
-    submit(farandole_settings, "exit")
+    send(farandole_settings, "exit")
     deaths = supervised(farandole_settings, log, tmp_path, 11, DEADLY)
     assert deaths >= 6, "three to see it, three to be sure"
     the_killer_is_found(log)
@@ -77,7 +67,7 @@ def test_an_agent_beside_it_in_the_process_loses_nothing_and_is_not_blamed(
     farandole_settings: Settings, log: KafkaLog, tmp_path: Path
 ) -> None:
     """More deaths than without it: in the turns of the one the other gets on, which puts the suspicion off."""
-    submit(farandole_settings, "kill")
+    send(farandole_settings, "kill")
     supervised(farandole_settings, log, tmp_path, 20, DEADLY, ECHO)
     the_killer_is_found(log)
     assert said(log, "echo") == Counter(WORDS)

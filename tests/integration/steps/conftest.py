@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any
 import pytest
 
 from farandole import postgres
-from farandole.client import Client, Submission
 from farandole.settings import Settings
 from tests.commands import Command, running
 from tests.eventually import eventually
-from tests.integration.worker.words import Heard
+from tests.integration.worker.words import submit
 from tests.kafka_log import KafkaLog
 
 AGENTS = Path(__file__).parent / "agents"
@@ -55,12 +53,7 @@ class Post:
     def submit(self, words: Iterable[tuple[str, str]]) -> list[str]:
         """(word, plan) pairs, the word being the key; their trace ids."""
 
-        async def send() -> list[str]:
-            async with Client(self.settings) as client:
-                rows = (Submission(Heard(word=word, plan=plan), key=word) for word, plan in words)
-                return [str(trace_id) async for trace_id in client.submit_many(rows)]
-
-        return asyncio.run(send())
+        return submit(self.settings, words)
 
     def posted(self) -> list[tuple[str, str]]:
         """(word, key) of each post that was made, in order."""

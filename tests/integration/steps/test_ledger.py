@@ -81,14 +81,14 @@ async def test_what_waits_for_another_owner_ends_with_its_attempt_at_last(ledger
     assert isinstance(await ledger.begin(claim), Granted)
     waiting = effects(ledger, 0.2, event)
     with ledger.leased(claim), pytest.raises(TimeoutError):
-        async with waiting.time.bound():
+        async with waiting.time:
             await waiting.once("mail", lambda: "sent", str, "repeat")
 
 
 async def test_what_outlives_its_attempt_has_no_clock_to_stop(ledger: Ledger) -> None:
     time = AttemptTime(30)
     left = time.stopped()
-    async with time.bound():
+    async with time:
         left.__enter__()
     left.__exit__(None, None, None)
     with time.stopped():

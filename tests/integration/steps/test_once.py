@@ -71,7 +71,8 @@ def test_with_hold_a_broken_call_is_a_persons_turn_and_a_refused_one_is_not(post
 
 def test_a_lease_is_kept_while_a_call_takes_longer_than_it(post: Post) -> None:
     """The lease is two seconds, the call takes five; a second worker stands by and posts nothing."""
-    with post.agent(), post.agent():
+    with post.agent(), post.agent() as second:
+        second.said("assigned ")  # before that a rebalance would give the handling up
         post.submit([("w", "slow:5")])
         eventually(lambda: post.said() == ["w"], "it to be said")
     assert len(post.posted()) == 1

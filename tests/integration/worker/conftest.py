@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from farandole.client import Client, Submission
 from farandole.settings import Settings
 from tests.commands import Command, running
-from tests.integration.worker.words import Heard
+from tests.integration.worker.words import submit
 from tests.kafka_log import KafkaLog
 
 AGENTS = Path(__file__).parent / "agents"
@@ -44,12 +42,7 @@ class Stage:
     def submit(self, words: Iterable[tuple[str, str]]) -> list[str]:
         """Submit (word, plan) pairs, the word being the key; their trace ids."""
 
-        async def send() -> list[str]:
-            async with Client(self.settings) as client:
-                rows = (Submission(Heard(word=word, plan=plan), key=word) for word, plan in words)
-                return [str(trace_id) async for trace_id in client.submit_many(rows)]
-
-        return asyncio.run(send())
+        return submit(self.settings, words)
 
     def handled(self) -> list[str]:
         """The words in the order the handlers met them."""

@@ -36,6 +36,15 @@ class Together(Generic[Q, A]):
             self._working = asyncio.create_task(self._work())
         return future
 
+    async def answer(self, question: Q, unclaimed: Callable[[A], object]) -> A:
+        """The answer; where whoever asked has been cancelled meanwhile, `unclaimed` is called with it."""
+        asked = self.ask(question)
+        try:
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            asked.add_done_callback(lambda late: late.exception() or unclaimed(late.result()))
+            raise
+
     async def settled(self) -> None:
         """Wait until all that was asked has its answer."""
         while self._working is not None and not self._working.done():
