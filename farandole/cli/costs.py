@@ -63,7 +63,7 @@ def costs(
 
 
 def _show(names: Sequence[str], found: Sequence[Cost]) -> None:
-    from farandole.steps.spent import dollars
+    from farandole.models.configured import dollars
 
     view = table(*names, "calls", "failed", "tokens in", "cached", "out", "cost", "")
     for column in view.columns[len(names) : -1]:
@@ -89,7 +89,7 @@ def _show(names: Sequence[str], found: Sequence[Cost]) -> None:
 
 
 def _sum(total: Cost, shown: int) -> None:
-    from farandole.steps.spent import dollars
+    from farandole.models.configured import dollars
 
     say(f"{total.calls:,} call{'s' * (total.calls != 1)}, {dollars(total.micro_dollars)}")
     if shown < total.calls:
@@ -100,7 +100,7 @@ def _sum(total: Cost, shown: int) -> None:
 
 
 def _show_budgets(budgets: Sequence[Budget]) -> None:
-    from farandole.steps.spent import dollars
+    from farandole.models.configured import dollars
 
     if not budgets:
         return

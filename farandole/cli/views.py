@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from farandole.cli.console import STATUS_STYLES, cell, duration, table
+from farandole.models.configured import dollars
 from farandole.safetext import clean
-from farandole.steps.spent import dollars
 
 if TYPE_CHECKING:
     from farandole.reading import Job, JourneyRow, Wait

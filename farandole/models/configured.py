@@ -11,6 +11,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 MICRO = 1_000_000
 
 
+def dollars(micro: int) -> str:
+    """Micro-dollars as text.
+
+    >>> dollars(1_250_000), dollars(42)
+    ('$1.25', '$0.000042')
+    """
+    text = f"{micro / MICRO:.6f}".rstrip("0")
+    whole, _, part = text.partition(".")
+    return f"${whole}.{part:0<2}"
+
+
 def _micro_dollars(dollars: object) -> object:
     """Dollars (a number, or text such as "2.50") as micro-dollars, rounded down: a budget is never more than was said."""
     if isinstance(dollars, bool) or not isinstance(dollars, int | float | str):

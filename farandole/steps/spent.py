@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from farandole.errors import LONGEST
-from farandole.models.configured import MICRO
+from farandole.models.configured import dollars
 from farandole.steps.claims import OverBudget
 
 
@@ -21,14 +21,3 @@ class BudgetSpent(Exception):
             f"budget {over.key}: {dollars(over.taken)} of {dollars(over.limit)} are spent or reserved, and the call may "
             f"cost up to {dollars(over.needed)}"
         )
-
-
-def dollars(micro: int) -> str:
-    """Micro-dollars as text.
-
-    >>> dollars(1_250_000), dollars(42)
-    ('$1.25', '$0.000042')
-    """
-    text = f"{micro / MICRO:.6f}".rstrip("0")
-    whole, _, part = text.partition(".")
-    return f"${whole}.{part:0<2}"

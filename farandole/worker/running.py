@@ -6,11 +6,11 @@ import logging
 from contextlib import AsyncExitStack
 
 from farandole.handling import Handling
-from farandole.models.connecting import connected
 from farandole.pace.shared import SharedPace
 from farandole.processes import Processes
 from farandole.steps.ledger import Ledger as Steps
 from farandole.worker.beat import Beat
+from farandole.worker.connecting import connected
 from farandole.worker.worker import Worker
 
 log = logging.getLogger("farandole.worker")
