@@ -12,9 +12,13 @@ from confluent_kafka import Consumer, TopicPartition
 
 from farandole import postgres, topics
 from farandole.agent import load_agent
+from tests.commands import ROOT
 from tests.eventually import eventually
 from tests.integration.worker.conftest import AGENTS, Stage
 from tests.integration.worker.test_guarantees import encoded
+
+#: Finds who holds a slot.
+HOLDER = (ROOT / "farandole/worker/sql/slot_holder.sql").read_text(encoding="utf-8")
 
 
 def metadata(stage: Stage, group: str = "echo", name: str = "jobs.heard") -> dict[int, str]:
@@ -112,10 +116,11 @@ def test_a_worker_whose_slot_was_taken_begins_anew_under_another(stage: Stage) -
     with stage.agent() as first:
         first.signal(signal.SIGSTOP)
         with postgres.connect(stage.settings) as database:
-            found = (
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'farandole echo %'"
-            )
-            eventually(lambda: database.execute(found).fetchall(), "its sessions are ended")
+            slot = postgres.lock_number("slot", stage.settings.group("echo"), "0")
+            ((pid, _),) = database.execute(
+                HOLDER, (slot,)
+            ).fetchall()  # of this namespace: other tests have agents, too
+            database.execute("SELECT pg_terminate_backend(%s)", (pid,))
         with stage.agent() as second:
             second.said("ready agent=echo")
             first.signal(signal.SIGCONT)
