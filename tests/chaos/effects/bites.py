@@ -33,7 +33,7 @@ BITES: dict[str, tuple[Plan, str]] = {
         r"was posted; it never came",
     ),
     "no-hold": (
-        _plan(variant="no-hold", deaths=4, points=("mail-after",)),
+        _plan(variant="no-hold", deaths=4, points=("held-mail-after",)),
         r"mails, though they are to be held",
     ),
 }

@@ -19,14 +19,14 @@ FOLDER, EACH = "CHAOS_DEATHS", "CHAOS_DEATHS_EACH"
 #: Names of points; "": all of them kill.
 POINTS = "CHAOS_POINTS"
 
-#: The chance of a death each time a point is passed.
+#: The chance of a death each time a point is passed, where no points are chosen; a chosen one kills for certain.
 _CHANCE = 1 / 12
 
 
 def maybe_die(point: str) -> None:
-    """kill -9, by chance, as often as a point may in this run."""
+    """kill -9, as often as a point may in this run."""
     folder, points = os.environ.get(FOLDER), os.environ.get(POINTS, "").split()
-    if folder is None or (points and point not in points) or random.random() > _CHANCE:
+    if folder is None or (point not in points if points else random.random() > _CHANCE):
         return
     for number in range(int(os.environ.get(EACH, "2"))):
         try:

@@ -228,6 +228,7 @@ def test_a_job_may_wait_until_its_budget_renews(court: Court) -> None:
         with postgres.connect(court.settings) as connection:
             query = "SELECT kind, attempts, due > now() FROM wait"
             eventually(lambda: connection.execute(query).fetchall() == [("budget", 0, True)], "the wait")
+        eventually(lambda: court.fake.count, "the call that fits")
     assert court.fake.count == 1
 
 

@@ -22,7 +22,7 @@ async def post(judged: Judged, ctx: Context) -> Posted:
         maybe_die("mail-before")
         await _send(judged, key)
         await asyncio.sleep(random.uniform(0, 0.05))  # between the call and its record: kills from outside hit it, too
-        maybe_die("mail-after")
+        maybe_die("held-mail-after" if judged.hold else "mail-after")
         return f"<{key}@chaos>"
 
     message_id = await ctx.once("mail", send, if_unknown="hold" if judged.hold else "repeat")
