@@ -27,7 +27,8 @@ _LOOKS = 2
 _ROWS = 1000
 
 _SQL = {
-    name: (Path(__file__).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8") for name in ("sweep_look", "sweep")
+    name: (Path(__file__).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    for name in ("sweep_look", "sweep")
 }
 
 

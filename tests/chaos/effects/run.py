@@ -100,10 +100,10 @@ class _Run:
             "FARANDOLE_SESSION_TIMEOUT_MS": "6000",
             "FARANDOLE_CLAIMS": "false",
         }
-        program = ("-m", "tests.chaos.effects.deadly", self.plan.variant)
         file = (_FLOW / f"{agent}.py").relative_to(ROOT)
         log = self.folder / f"{name}.{self.lives}.log"
-        self.workers[name] = Command(self.settings, log, "run", file, more=more, program=program)
+        words = (self.plan.variant, "run", file)
+        self.workers[name] = Command(self.settings, log, *words, more=more, module="tests.chaos.effects.deadly")
 
     def _prices(self) -> Path:
         file = self.folder / "prices.toml"

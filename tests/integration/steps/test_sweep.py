@@ -12,7 +12,6 @@ from farandole.steps.claims import Done, Finish, Granted, Held, OverBudget
 from farandole.steps.listing import Effect, effects
 from farandole.steps.releasing import release
 from farandole.steps.sweeping import Sweep
-from tests.eventually import eventually
 from tests.integration.steps.conftest import Post
 from tests.integration.steps.test_store import Desk, call, claim, desk, money, step
 
