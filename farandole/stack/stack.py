@@ -29,7 +29,7 @@ class Stack:
     """Kafka and Postgres as daemons whose data lies in one folder; any number of such stacks run side by side.
 
     `say` is given one line a step. `cache` holds the jars, shared between stacks. Every method may be called from any
-    process: a lock file lets one at a time change the stack.
+    process: a lock file lets one at a time change the stack. A `brief` one is to live for minutes, as in a test run.
     """
 
     def __init__(
@@ -39,11 +39,12 @@ class Stack:
         say: Callable[[str], None] = _silent,
         cache: Path | None = None,
         repository: str | None = None,
+        brief: bool = False,
     ) -> None:
         self.data = data.absolute()
         self.say = say
         self.book = Book(self.data)
-        self.kafka = Kafka(self.book, cache or places.cache_folder(), repository, say)
+        self.kafka = Kafka(self.book, cache or places.cache_folder(), repository, say, brief)
         self.postgres = Postgres(self.book)
         self.services: tuple[Service, ...] = (self.kafka, self.postgres)
 

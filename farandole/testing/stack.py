@@ -40,7 +40,7 @@ def farandole_private_stack() -> Iterator[Stack]:
             folder = Path(tempfile.mkdtemp(prefix="farandole-test-"))
             folder.chmod(_mode())
             stack.callback(shutil.rmtree, folder, ignore_errors=True)  # also when it does not start
-            private = Stack(folder)
+            private = Stack(folder, brief=True)
             stack.enter_context(private.running(wipe=True))
         except FarandoleError as error:
             pytest.fail(f"no local stack for the tests: {error}", pytrace=False)
@@ -84,7 +84,7 @@ def _stack_of_all_workers(run: str) -> Endpoints:
     try:
         from farandole.stack.stack import Stack
 
-        return Stack(folder).up(owner_pid=os.getppid(), wipe_with_owner=True)
+        return Stack(folder, brief=True).up(owner_pid=os.getppid(), wipe_with_owner=True)
     except FarandoleError as error:
         shutil.rmtree(folder, ignore_errors=True)
         pytest.fail(f"no local stack for the tests: {error}", pytrace=False)
