@@ -103,7 +103,7 @@ _QUICKLY = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx
 
 def _compile(command: Path, path: str, into: Path) -> None:
     options = ["-17", "-proc:none", "-nowarn", "-classpath", path, "-d", str(into), str(HERE / "JavaAvro.java")]
-    compiler = [command, *_QUICKLY, "-classpath", path, "org.eclipse.jdt.internal.compiler.batch.Main", *options]
+    compiler = [str(command), *_QUICKLY, "-classpath", path, "org.eclipse.jdt.internal.compiler.batch.Main", *options]
     said = subprocess.run(compiler, capture_output=True, text=True, timeout=PATIENCE, check=False)
     if said.returncode:
         raise AssertionError(f"JavaAvro.java does not compile:\n{said.stdout}{said.stderr}")
