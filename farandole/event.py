@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from farandole.contracts.kinds import kind_of
 from farandole.errors import ConfigurationError
 
 Terminal = Literal["done", "failed"]
@@ -70,6 +71,13 @@ class Event(BaseModel):
         if terminal not in (None, "done", "failed"):
             raise ConfigurationError(f"event {cls.__qualname__}: terminal is {terminal!r}; expected 'done' or 'failed'")
         cls.__event__ = Declaration(topic, stage, terminal, blocks, ingest, partitions, retention_days)
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        """Refuse a field that has no faithful form on the wire, as soon as all the types it names are known."""
+        super().__pydantic_on_complete__()
+        if "__event__" in cls.__dict__:
+            kind_of(cls)
 
 
 def personal(default: Any = ..., **kwargs: Any) -> Any:
