@@ -1,10 +1,10 @@
-"""Avro single-object encoding: an event to bytes and back. The only module that imports fastavro."""
+"""An event to Avro bytes and back. The only module that imports fastavro."""
 
 from __future__ import annotations
 
 import copy
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from io import BytesIO
 from typing import Any, cast
@@ -14,6 +14,7 @@ from fastavro import _read_py
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
 from pydantic import ValidationError
 
+from farandole.contracts import framing, strict
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.kinds import kind_of
@@ -23,10 +24,6 @@ from farandole.contracts.scalars import Misfit
 from farandole.contracts.strict import Write, Writing, check_depth
 from farandole.errors import ConfigurationError, Poison
 from farandole.event import Event
-
-#: First bytes of Avro's single-object encoding (Avro 1.12 specification); the schema's fingerprint follows, 8 bytes.
-MARKER = b"\xc3\x01"
-_HEADER = len(MARKER) + 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +41,19 @@ class Writer:
     def declared(self) -> bool:
         """Whether the schema says what its event means; a stranger's, or a code generator's, may hold fields alone."""
         return "topic" in self.schema
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The full names that it had before, the first one first."""
+        return tuple(self._full(alias) for alias in self.schema.get("aliases", ()))
+
+    @property
+    def identity(self) -> str:
+        """The full name it had at first. Part of ids: a class that is renamed derives the same ids as before."""
+        return self.aliases[0] if self.aliases else self.name
+
+    def _full(self, alias: str) -> str:
+        return alias if "." in alias else f"{self.name.rpartition('.')[0]}.{alias}"
 
     @property
     def stage(self) -> str | None:
@@ -79,34 +89,28 @@ class Contract:
     writer: Writer
     topic: str  #: without the namespace
     header: bytes
-    writes: Write  #: a payload as Avro's writer takes it
-    reads: Read | None  #: decoded fields as the class takes them
+    writes: Write  #: a payload to bytes, strictly
+    reads: Read | None  #: decoded fields as the class takes them; None when it takes Avro's own
+    headers: tuple[tuple[str, bytes], ...] = ()  #: Kafka headers that go with every record of it
+
+    def registered(self, number: int) -> Contract:
+        """The same in Confluent's framing, under its id in the Schema Registry."""
+        header = framing.schema_header(number, self.writer.fingerprint)
+        return replace(self, header=framing.confluent(number), headers=(header,))
 
     def encode(self, envelope: dict[str, Any], payload: Event) -> bytes:
-        """The record's value. Raises ConfigurationError naming the event and the field of a value that does not fit."""
-        out = BytesIO()
-        out.write(self.header)
+        """The record's value. Raises ConfigurationError naming event and field of a value that does not fit."""
+        if self.event.__event__.view:
+            raise ConfigurationError(f"event {self.event.__name__} is a view of {self.writer.name}: it is read only")
         try:
-            fields = self.writes(payload)
             if self.writer.recursive:
-                check_depth(fields)
-            fastavro.schemaless_writer(out, self.writer.parsed, envelope | fields)
-        except Exception as error:
-            raise self._refusal(payload, error) from error
-        return out.getvalue()
-
-    def _refusal(self, payload: Event, error: Exception) -> ConfigurationError:
-        """What is wrong, looked for once more with every check, since Avro's writer does not say where."""
-        found = f"{type(error).__name__}: {_first_line(error)}"
-        try:
-            Writing(self.writer.name.rpartition(".")[0], thorough=True).of(kind_of(self.event))(payload)
-            if isinstance(error, Misfit):
-                found = f"{self.event.__name__}{error.path}: {error}"
+                check_depth(payload)
+            return b"".join((self.header, strict.envelope(envelope), self.writes(payload)))
         except Misfit as misfit:
             found = f"{self.event.__name__}{misfit.path}: {misfit}"
-        except RecursionError:
-            found = f"{self.event.__name__}: models lie in one another too many times"
-        return ConfigurationError(f"event {self.writer.name} does not fit its schema: {found}")
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, AttributeError) as error:
+            found = f"{type(error).__name__}: {_first_line(error)}"  # a user's subclass of str or datetime may do anything
+        raise ConfigurationError(f"event {self.writer.name} does not fit its schema: {found}")
 
     def read(self, fields: dict[str, Any]) -> Event:
         """The payload from decoded `fields` (envelope fields are left out). Raises Poison naming the wrong field."""
@@ -126,9 +130,9 @@ _ENVELOPE = frozenset(ENVELOPE_FIELDS)
 def contract(event: type[Event], flow: str) -> Contract:
     """The contract of `event` in `flow`; one object each, so that two uses of a class agree."""
     made = writer(derive(event, flow))
-    kind = kind_of(event)
-    writes, reads = Writing(made.name.rpartition(".")[0]).of(kind), Reading().of(kind)
-    return Contract(event, made, made.schema["topic"], MARKER + made.fingerprint, writes, reads)
+    writing, kind = Writing(), kind_of(event)
+    header = framing.single_object(made.fingerprint)
+    return Contract(event, made, made.schema["topic"], header, writing.of(kind), Reading().of(kind))
 
 
 @cache
@@ -138,17 +142,6 @@ def without(reader: Writer, fields: tuple[str, ...]) -> Writer:
     return writer(reader.schema | {"fields": kept})
 
 
-def fingerprint_of(value: bytes | None) -> bytes:
-    """The schema fingerprint that a record's value names. Raises Poison when the value is no single-object Avro."""
-    if not value:
-        raise Poison("empty", "the record has no value; expected Avro single-object encoding")
-    if value[:2] != MARKER or len(value) < _HEADER:
-        raise Poison(
-            "undecodable", f"the value starts with {value[:2].hex(' ')}; expected Avro single-object encoding (c3 01)"
-        )
-    return value[2:_HEADER]
-
-
 def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[str, Any]:
     """All fields of a record's value, written with `written`, as `reader` (default: the same) wants them.
 
@@ -156,7 +149,7 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
     fields). Raises Poison when the bytes are not what the schema says, trailing bytes included.
     """
     data = BytesIO(value)
-    data.seek(_HEADER)
+    data.seek(framing.body_at(value))
     # compiled code recurses on the C stack, where models nested a few thousand times over end the process
     read = _read_py.schemaless_reader if written.recursive else fastavro.schemaless_reader
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from farandole.contracts.defaults import first_branch, in_json
-from farandole.contracts.envelope_fields import ENVELOPE, ENVELOPE_FIELDS, Schema
+from farandole.contracts import envelope_fields
+from farandole.contracts.branches import order
+from farandole.contracts.defaults import in_json
+from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Map, Scalar, kind_of
 from farandole.errors import ConfigurationError
 from farandole.event import Event
@@ -39,13 +41,15 @@ def derive(event: type[Event], flow: str, *, envelope: bool = True) -> Schema:
     declared = event.__event__
     properties: Schema = {"topic": topic_of(event, flow), "stage": declared.stage, "terminal": declared.terminal}
     properties |= {"blocks": declared.blocks or None, "ingest": declared.ingest or None}
-    schema: Schema = {"type": "record", "name": event.__name__, "namespace": flow}
+    schema: Schema = {"type": "record", "name": event.avro_name(), "namespace": flow}
+    if declared.aliases:
+        schema["aliases"] = list(declared.aliases)
     if event.__doc__ and event.__doc__ is not Event.__doc__:
         schema["doc"] = " ".join(event.__doc__.split())
     schema |= {key: value for key, value in properties.items() if value is not None}
     rendering = _Rendering()
     fields = [rendering.field(field, f"{event.__name__}.{field.attribute}") for field in kind_of(event).fields]
-    return schema | {"fields": [*(ENVELOPE if envelope else ()), *fields]}
+    return schema | {"fields": [*(envelope_fields.envelope(declared.ingest) if envelope else ()), *fields]}
 
 
 class _Rendering:
@@ -75,7 +79,9 @@ class _Rendering:
             case Map():
                 return {"type": "map", "values": self.kind(kind.values, None, path)}
             case Choice():
-                return self.union(kind, first_branch(kind, field, path), path)
+                # named types are defined where they come first, so the order is settled before they are rendered
+                branches = order(kind, field)
+                return ["null" if branch is None else self.kind(branch, None, path) for branch in branches]
         if kind.name in self.named:
             return kind.name
         self.named.add(kind.name)
@@ -84,12 +90,3 @@ class _Rendering:
             return {"type": "enum", "name": kind.name, "symbols": list(kind.symbols)} | default
         fields = [self.field(field, f"{path}.{field.attribute}") for field in kind.fields]
         return {"type": "record", "name": kind.name, "fields": fields}
-
-    def union(self, kind: Choice, first: int | None, path: str) -> list[Any]:
-        """Named types are defined where they come first, so the order is settled before they are rendered."""
-        order = list(kind.branches)
-        if first is not None:
-            order.insert(0, order.pop(first))
-        branches = [self.kind(branch, None, path) for branch in order]
-        null = ["null"] if kind.nullable else []
-        return [*null, *branches] if first is None else [*branches, *null]

@@ -96,7 +96,8 @@ class _Walk:
         if model in self.records:
             return self.records[model]
         advice.check_model(model, path, event=model is self.root)
-        made = self.records[model] = Record(model, self.named(_avro_name(model.__name__), model, path))
+        name = getattr(model, "avro_name", lambda: _avro_name(model.__name__))()
+        made = self.records[model] = Record(model, self.named(name, model, path))
         for name, info in model.model_fields.items():
             inner = f"{path}.{name}"
             advice.check_field(info, inner)

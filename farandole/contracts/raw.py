@@ -14,6 +14,8 @@ def plain(kind: Any) -> Any:
             return [plain(branch) for branch in kind]
         case dict():
             made = {key: value for key, value in kind.items() if key != "logicalType"}
+            if made.keys() <= {"type", "unit", "precision", "scale"} and isinstance(made.get("type"), str):
+                return made["type"]
             for key in ("type", "items", "values"):
                 if key in made:
                     made[key] = plain(made[key])

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from farandole.contracts.defaults import first_branch
+from farandole.contracts.branches import order
 from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar
 from farandole.contracts.scalars import Misfit
 
@@ -121,11 +121,10 @@ class Reading:
     def _field(self, field: Field) -> Read | None:
         """The branch of a default has no name in a schema: it is the one that goes first there."""
         kind, convert = field.kind, self.of(field.kind)
-        first = first_branch(kind, field, field.wire)
-        if not convert or not isinstance(kind, Choice) or first is None:
+        first = order(kind, field)[0] if isinstance(kind, Choice) else None
+        if not convert or not isinstance(first, Record):
             return convert
-        chosen = kind.branches[first]
-        unnamed = self._instance(chosen) if isinstance(chosen, Record) else convert
+        unnamed = self._instance(first)
         return lambda value: unnamed(value) if type(value) is dict else convert(value)
 
     def _instance(self, kind: Record) -> Read:
