@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from farandole.context import OFFLINE_RULES, BlockingContext, Context
     from farandole.envelope import Envelope
     from farandole.errors import Fail, FarandoleError, Reject, Retry
+    from farandole.contracts.unknown import Unknown
     from farandole.event import Event, personal
     from farandole.outcome import DeadLettered, Emitted, Failed
 
@@ -29,6 +30,7 @@ _HOMES = {
     "Reject": "errors",
     "Retry": "errors",
     "Submission": "client",
+    "Unknown": "contracts.unknown",
     "WaitTimeout": "client",
     "load_agent": "agent",
     "personal": "event",
@@ -50,6 +52,7 @@ __all__ = [
     "Reject",
     "Retry",
     "Submission",
+    "Unknown",
     "WaitTimeout",
     "load_agent",
     "personal",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from farandole.contracts.kinds import kind_of
 from farandole.errors import ConfigurationError
 
 Terminal = Literal["done", "failed"]
@@ -89,6 +90,13 @@ class Event(BaseModel):
         """Its name in Avro, without the namespace, which is the flow's."""
         return cls.__event__.name or cls.__name__
 
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        """Refuse a field that has no faithful form on the wire, as soon as all the types it names are known."""
+        super().__pydantic_on_complete__()
+        if "__event__" in cls.__dict__:
+            kind_of(cls)
+
 
 def _check_names(event: str, name: str | None, aliases: object) -> None:
     if isinstance(aliases, str):
@@ -96,7 +104,6 @@ def _check_names(event: str, name: str | None, aliases: object) -> None:
     for given in (*([] if name is None else [name]), *aliases):  # type: ignore[misc]
         if not (isinstance(given, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given)):
             raise ConfigurationError(f"event {event}: {given!r} is no Avro name; expected letters, digits and _")
-
 
 def personal(default: Any = ..., **kwargs: Any) -> Any:
     """A field that holds personal data; marked so in the schema, for masking and erasure.
