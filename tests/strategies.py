@@ -28,6 +28,8 @@ _LONG = 2**63
 _DIGITS = 12
 #: A zone's offset can carry a time over either end of the calendar; what lies a day inside has an instant in UTC.
 _FIRST, _LAST = datetime(1, 1, 2), datetime(9999, 12, 30)  # noqa: DTZ001  the zones are drawn beside them
+#: 64 bits of microseconds; Python's own timedelta goes on for 2,700 times that.
+_LONGEST_TIME = timedelta(microseconds=_LONG - 1)
 
 Limits = dict[str, Any]
 
@@ -35,8 +37,9 @@ Limits = dict[str, Any]
 def instances(model: type[Model]) -> SearchStrategy[Model]:
     """Any instance that `model` itself takes: fields with a default are left out in some.
 
-    Strings hold no lone surrogates, numbers no NaN; whole numbers fit 64 bits unless the field says less. An instance that
-    a validator of the class refuses is drawn anew. Raises TypeError naming the field whose type is not known here.
+    Strings hold no lone surrogates, numbers no NaN; whole numbers, and timedeltas in microseconds, fit 64 bits unless the
+    field says less. An instance that a validator of the class refuses is drawn anew. Raises TypeError naming the field
+    whose type is not known here.
     """
     return st.deferred(lambda: _instances(model))
 
@@ -178,6 +181,6 @@ _PLAIN: dict[Any, Callable[[Limits], SearchStrategy[Any]]] = {
     UUID: lambda _: st.uuids(),
     date: lambda _: st.dates(),
     time: lambda _: st.times(),
-    timedelta: lambda _: st.timedeltas(),
+    timedelta: lambda _: st.timedeltas(-_LONGEST_TIME, _LONGEST_TIME),
     AwareDatetime: lambda _: st.datetimes(_FIRST, _LAST, timezones=_zones()),
 }

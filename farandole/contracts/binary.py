@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from farandole.contracts.primitives import PRIMITIVES, Malformed, Read, count_of, integer, string
+from farandole.contracts.scalars import Misfit
+from farandole.contracts.unpacking import PRIMITIVES, Read, count_of, integer, string
 
 
 def reader(schema: Any) -> Read:
@@ -69,12 +70,12 @@ class _Compiler:
             try:
                 for name, field in plan:
                     made[name], at = field(data, at)
-            except Malformed as error:
-                raise error.within(f".{name}") from None
+            except Misfit as misfit:
+                raise misfit.within(f".{name}") from None
             except (IndexError, struct.error):
-                raise Malformed("the bytes end in the middle").within(f".{name}") from None
+                raise Misfit("the bytes end in the middle").within(f".{name}") from None
             except UnicodeDecodeError as error:
-                raise Malformed(f"no UTF-8: {error.reason}").within(f".{name}") from None
+                raise Misfit(f"no UTF-8: {error.reason}").within(f".{name}") from None
             return made, at
 
         return self._keep(schema, read)
@@ -91,7 +92,7 @@ class _Compiler:
         def read(data: bytes, at: int) -> tuple[Any, int]:
             index, at = integer(data, at)
             if not 0 <= index < count:
-                raise Malformed(f"branch {index} of {count}")
+                raise Misfit(f"branch {index} of {count}")
             return branches[index](data, at)
 
         return _optional(branches[1], read) if count == 2 and union[0] == "null" else read
@@ -128,7 +129,7 @@ def _enum(symbols: list[str]) -> Read:
     def read(data: bytes, at: int) -> tuple[str, int]:
         index, at = integer(data, at)
         if not 0 <= index < count:
-            raise Malformed(f"symbol {index} of {count}")
+            raise Misfit(f"symbol {index} of {count}")
         return symbols[index], at
 
     return read

@@ -23,7 +23,7 @@ def event_json(schema: Mapping[str, Any], envelope: Mapping[str, Any], payload: 
     return {
         field["name"]: encoding.value(
             field["type"],
-            envelope[field["name"]] if field["name"] in envelope else getattr(payload, field["name"]),
+            envelope[field["name"]] if field["name"] in envelope else _part(payload, field["name"]),
         )
         for field in schema["fields"]
     }
@@ -39,9 +39,9 @@ class Encoding:
 
     def value(self, schema: Any, value: Any) -> Any:
         """`value` of the type `schema`, JSON-ready."""
-        schema = self._named.get(schema, schema) if isinstance(schema, str) else schema
         if isinstance(schema, list):
             return self._branch(schema, value)
+        schema = self._known(schema)
         if isinstance(schema, str):
             return _plain(schema, {}, value)
         match schema["type"]:
@@ -51,8 +51,7 @@ class Encoding:
                 return {key: self.value(schema["values"], one) for key, one in value.items()}
             case "record":
                 return {
-                    field["name"]: self.value(field["type"], getattr(value, field["name"]))
-                    for field in schema["fields"]
+                    field["name"]: self.value(field["type"], _part(value, field["name"])) for field in schema["fields"]
                 }
             case "enum":
                 return value.value if isinstance(value, enum.Enum) else value
@@ -64,23 +63,28 @@ class Encoding:
         if value is None:
             return None
         branch = next(one for one in union if self._fits(one, value))
-        schema = self._named.get(branch, branch) if isinstance(branch, str) else branch
+        schema = self._known(branch)
         kind = schema if isinstance(schema, str) else schema["type"]
         if kind in ("record", "enum", "fixed"):
             kind = f"{self._namespace}.{schema['name']}".lstrip(".")
         return {kind: self.value(branch, value)}
 
     def _fits(self, branch: Any, value: Any) -> bool:
-        schema = self._named.get(branch, branch) if isinstance(branch, str) else branch
-        kind, more = (schema, {}) if isinstance(schema, str) else (schema["type"], schema)
+        schema = self._known(branch)
+        more = {"type": schema} if isinstance(schema, str) else schema
+        kind = more["type"]
         if kind == "record":
-            return type(value).__name__ == more["name"]
+            return bool(type(value).__name__ == more["name"])
         if kind == "enum":
             symbol = value.value if isinstance(value, enum.Enum) else value
             return symbol in more["symbols"]
         return type(value) in _PYTHON.get((kind, more.get("logicalType")), ()) or (
             "unit" in more and isinstance(value, timedelta)
         )
+
+    def _known(self, schema: Any) -> Any:
+        """A named type for its name."""
+        return self._named.get(schema, schema) if isinstance(schema, str) else schema
 
     def _learn(self, schema: Any) -> None:
         if isinstance(schema, list):
@@ -93,6 +97,12 @@ class Encoding:
                 self._learn(field["type"])
             for part in ("items", "values"):
                 self._learn(schema.get(part))
+
+
+def _part(model: BaseModel, wire: str) -> Any:
+    """A field by its name in the schema: the alias, where it has one."""
+    names = {info.alias or name: name for name, info in type(model).model_fields.items()}
+    return getattr(model, names[wire])
 
 
 #: The Python types of a branch's values, by Avro type and logical type.

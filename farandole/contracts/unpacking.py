@@ -6,28 +6,14 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-#: Raises Malformed, IndexError, struct.error or UnicodeDecodeError. An end beyond the bytes is for the caller to notice.
+from farandole.contracts.scalars import Misfit
+
+#: Raises Misfit, IndexError, struct.error or UnicodeDecodeError. An end beyond the bytes is for the caller to notice.
 Read = Callable[[bytes, int], tuple[Any, int]]
 
 _DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
 #: Bits. The largest shift of a group of seven in an integer of 64.
 _LAST_SHIFT = 63
-
-
-class Malformed(Exception):
-    """Bytes that are not what their schema says. `path` leads to them, from the record outwards."""
-
-    def __init__(self, wrong: str) -> None:
-        super().__init__(wrong)
-        self.path = ""
-
-    def __str__(self) -> str:
-        return f"{self.path.lstrip('.')}: {self.args[0]}" if self.path else str(self.args[0])
-
-    def within(self, step: str) -> Malformed:
-        """The same, seen from one level further out."""
-        self.path = step + self.path
-        return self
 
 
 def _null(_data: bytes, at: int) -> tuple[None, int]:
@@ -36,7 +22,7 @@ def _null(_data: bytes, at: int) -> tuple[None, int]:
 
 def _boolean(data: bytes, at: int) -> tuple[bool, int]:
     if (byte := data[at]) > 1:
-        raise Malformed(f"a boolean of {byte}")
+        raise Misfit(f"a boolean of {byte}")
     return byte == 1, at + 1
 
 
@@ -54,16 +40,16 @@ def integer(data: bytes, at: int) -> tuple[int, int]:
             break
         shift += 7
         if shift > _LAST_SHIFT:
-            raise Malformed("an integer of more than 64 bits")
+            raise Misfit("an integer of more than 64 bits")
     if number >> 64:
-        raise Malformed("an integer of more than 64 bits")
+        raise Misfit("an integer of more than 64 bits")
     return (number >> 1) ^ -(number & 1), at
 
 
 def _int(data: bytes, at: int) -> tuple[int, int]:
     number, at = integer(data, at)
     if not -(2**31) <= number < 2**31:
-        raise Malformed("an int of more than 32 bits")
+        raise Misfit("an int of more than 32 bits")
     return number, at
 
 
@@ -95,7 +81,7 @@ def _size(data: bytes, at: int) -> tuple[int, int]:
     """A length: no more than there is."""
     size, at = integer(data, at)
     if not 0 <= size <= len(data) - at:
-        raise Malformed(f"a length of {size} with {len(data) - at} bytes left")
+        raise Misfit(f"a length of {size} with {len(data) - at} bytes left")
     return size, at
 
 
@@ -118,5 +104,5 @@ def count_of(data: bytes, at: int) -> tuple[int, int]:
         count = -count
         _, at = _size(data, at)
     if count > len(data) - at:
-        raise Malformed(f"{count} items with {len(data) - at} bytes left")
+        raise Misfit(f"{count} items with {len(data) - at} bytes left")
     return count, at
