@@ -75,12 +75,12 @@ def writer(schema: Schema) -> Writer:
             raise ConfigurationError("not an Avro record schema")
         canonical = to_parsing_canonical_form(copy.deepcopy(schema))
         names = {field["name"] for field in schema["fields"]}
-        recursive = Traits(parsed).recursive
+        recursive, read = Traits(parsed).recursive, binary.reader(parsed)
     except (SchemaParseException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
     digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
-    return Writer(schema, parsed, digest, str(parsed["name"]), missing, recursive, binary.reader(parsed))
+    return Writer(schema, parsed, digest, str(parsed["name"]), missing, recursive, read)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,9 +111,7 @@ class Contract:
         except Misfit as misfit:
             found = f"{self.event.__name__}{misfit.path}: {misfit}"
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, AttributeError) as error:
-            found = (
-                f"{type(error).__name__}: {_first_line(error)}"  # a user's subclass of str or datetime may do anything
-            )
+            found = f"{type(error).__name__}: {_first_line(error)}"  # a user's subclass of str or datetime may do anything
         raise ConfigurationError(f"event {self.writer.name} does not fit its schema: {found}")
 
     def read(self, fields: dict[str, Any]) -> Event:
