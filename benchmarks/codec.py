@@ -2,8 +2,9 @@
 
     python benchmarks/codec.py [events=1000] [runs=51]
 
-fastavro is given plain dicts and the very schema, less the logical types of the envelope, whose ids and times stay strings and
-longs with us, too; ours starts from and ends at a payload. Prints a JSON line a figure: µs of processor time an event (the median of the runs, which take turns) and the ratio.
+fastavro is given plain dicts and the very schema, its envelope without logical types: ids and times stay strings and longs
+with us, too. Ours starts from a payload and ends at one. Prints a JSON line a figure: µs of processor time an event (the
+median of the runs, which take turns) and the ratio.
 """
 
 from __future__ import annotations
