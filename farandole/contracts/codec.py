@@ -15,13 +15,14 @@ from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canoni
 from pydantic import ValidationError
 
 from farandole.contracts import framing, strict
+from farandole.contracts.annotations import kind_of
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.kinds import kind_of
+from farandole.contracts.packing import Write
 from farandole.contracts.raw import Traits, plain
 from farandole.contracts.reading import Read, Reading
 from farandole.contracts.scalars import Misfit
-from farandole.contracts.strict import Write, Writing, check_depth
+from farandole.contracts.strict import Writing, check_depth
 from farandole.errors import ConfigurationError, Poison
 from farandole.event import Event
 
@@ -109,7 +110,9 @@ class Contract:
         except Misfit as misfit:
             found = f"{self.event.__name__}{misfit.path}: {misfit}"
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, AttributeError) as error:
-            found = f"{type(error).__name__}: {_first_line(error)}"  # a user's subclass of str or datetime may do anything
+            found = (
+                f"{type(error).__name__}: {_first_line(error)}"  # a user's subclass of str or datetime may do anything
+            )
         raise ConfigurationError(f"event {self.writer.name} does not fit its schema: {found}")
 
     def read(self, fields: dict[str, Any]) -> Event:
