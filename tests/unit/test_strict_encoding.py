@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from functools import cached_property
 from io import BytesIO
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import fastavro
 import pytest
@@ -85,6 +85,9 @@ def smuggled(**fields: Any) -> Sale:
     return Sale().model_copy(update=fields)
 
 
+#: Made without validation.
+NOTHING_SET: Any = cast(Any, Order).model_construct()
+NAIVE = datetime(2026, 1, 2)  # noqa: DTZ001  the point
 SYDNEY, BOSTON = timezone(timedelta(hours=10)), timezone(timedelta(hours=-5))
 
 
@@ -106,7 +109,7 @@ SYDNEY, BOSTON = timezone(timedelta(hours=10)), timezone(timedelta(hours=-5))
         ({"raw": "x"}, ".raw: expected bytes, found str 'x'"),
         ({"raw": bytearray(b"x")}, ".raw: expected bytes"),
         ({"day": datetime(2026, 1, 2, tzinfo=UTC)}, ".day: expected date, found datetime"),
-        ({"at": datetime(2026, 1, 2)}, ".at: expected a datetime with a time zone, found 2026-01-02T00:00:00"),
+        ({"at": NAIVE}, ".at: expected a datetime with a time zone, found 2026-01-02T00:00:00"),
         ({"at": datetime.max.replace(tzinfo=BOSTON)}, ".at: expected an instant of the years 1 to 9999"),
         ({"at": datetime.min.replace(tzinfo=SYDNEY)}, ".at: expected an instant of the years 1 to 9999"),
         ({"at": "2026-01-02"}, ".at: expected datetime, found str"),
@@ -124,7 +127,7 @@ SYDNEY, BOSTON = timezone(timedelta(hours=10)), timezone(timedelta(hours=-5))
         ({"orders": [Order(number="1"), {"number": "2"}]}, ".orders[1]: expected Order, found dict"),
         ({"orders": [Order(number="1"), Refund(number="2")]}, ".orders[1]: expected Order, found Refund"),
         ({"orders": [Order(number="1").model_copy(update={"cents": "1"})]}, ".orders[0].cents: expected int"),
-        ({"by_name": {"a": [Order.model_construct()]}}, ".by_name['a'][0].number: is missing"),
+        ({"by_name": {"a": [NOTHING_SET]}}, ".by_name['a'][0].number: is missing"),
         ({"by_name": {5: []}}, ".by_name[5]: expected str, found int 5"),
         ({"orders": [RushOrder(number="1")]}, ".orders[0]: expected exactly Order, found its subclass RushOrder"),
         ({"either": RushOrder(number="1")}, ".either: expected Order | Refund | None, found RushOrder"),
@@ -174,7 +177,7 @@ def test_models_nested_deeper_than_readers_can_follow_are_refused() -> None:
     deepest = nested(63)
     assert written.read(decode(written.encode(envelope(), deepest), written.writer)) == deepest
     for levels in (64, 5_000):
-        with pytest.raises(ConfigurationError, match="models lie in one another more than 64 times|RecursionError"):
+        with pytest.raises(ConfigurationError, match="models lie in one another more than 64 times"):
             written.encode(envelope(), nested(levels))
 
 
@@ -198,7 +201,7 @@ def test_derived_texts_and_numbers_are_written_as_what_they_are() -> None:
 def test_a_set_has_the_same_bytes_whatever_order_it_has() -> None:
     tags = {str(number) for number in range(100)}
     raw = envelope()
-    assert made().encode(raw, smuggled(tags=tags)) == made().encode(raw, smuggled(tags=set(sorted(tags, reverse=True))))
+    assert made().encode(raw, smuggled(tags=tags)) == made().encode(raw, smuggled(tags=set(reversed(list(tags)))))
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
