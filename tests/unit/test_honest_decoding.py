@@ -124,7 +124,8 @@ def test_numbers_in_other_units_than_the_readers_are_refused() -> None:
         fields += [{"name": "at", "type": {"type": "array", "items": [at, "null"]}}, {"name": "price", "type": price}]
         return writer(reader.schema | {"fields": fields})
 
-    micros, cents = {"type": "long", "logicalType": "timestamp-micros"}, {"type": "bytes", "logicalType": "decimal"}
+    micros = {"type": "long", "logicalType": "timestamp-micros"}
+    cents: dict[str, Any] = {"type": "bytes", "logicalType": "decimal"}
     cents |= {"precision": 4, "scale": 2}
     for at, price, expected in (
         (
@@ -137,7 +138,7 @@ def test_numbers_in_other_units_than_the_readers_are_refused() -> None:
         with pytest.raises(Poison, match=expected):
             decode(b"", foreign(at, price), reader)
     same = foreign("long", "bytes")  # code generators drop logical types
-    with pytest.raises(Poison, match="undecodable|not a jobs.Timed"):
+    with pytest.raises(Poison, match="not a jobs"):
         decode(b"", same, reader)
 
 

@@ -201,7 +201,9 @@ def test_derived_texts_and_numbers_are_written_as_what_they_are() -> None:
 def test_a_set_has_the_same_bytes_whatever_order_it_has() -> None:
     tags = {str(number) for number in range(100)}
     raw = envelope()
-    assert made().encode(raw, smuggled(tags=tags)) == made().encode(raw, smuggled(tags=set(reversed(list(tags)))))
+    assert made().encode(raw, smuggled(tags=tags)) == made().encode(
+        raw, smuggled(tags=set(dict.fromkeys(sorted(tags))))
+    )
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
