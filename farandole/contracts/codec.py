@@ -14,7 +14,7 @@ from fastavro import _read_py
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
 from pydantic import ValidationError
 
-from farandole.contracts import framing, strict
+from farandole.contracts import binary, framing, strict
 from farandole.contracts.annotations import kind_of
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
@@ -25,6 +25,7 @@ from farandole.contracts.reading import Read, Reading
 from farandole.contracts.scalars import Misfit
 from farandole.contracts.strict import Writing, check_depth
 from farandole.contracts.units import disagreement
+from farandole.contracts.unpacking import Read as Unpack
 from farandole.errors import ConfigurationError, Poison
 from farandole.event import Event
 
@@ -40,6 +41,7 @@ class Writer:
     name: str  #: full Avro name
     missing: tuple[str, ...]  #: envelope fields it lacks: a stranger's schema
     recursive: bool  #: a record in it may hold one of its own kind
+    read: Unpack  #: of a record's fields from its bytes
 
     @property
     def declared(self) -> bool:
@@ -83,7 +85,7 @@ def writer(schema: Schema) -> Writer:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
     digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
-    return Writer(schema, parsed, meant, digest, str(parsed["name"]), missing, recursive)
+    return Writer(schema, parsed, meant, digest, str(parsed["name"]), missing, recursive, binary.reader(parsed))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,17 +159,27 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
     """
     if reader and (wrong := _disagreement(written, reader)):
         raise Poison("invalid", f"{written.name}: {wrong}")
-    data = BytesIO(value)
-    data.seek(framing.body_at(value))
+    at = framing.body_at(value)
+    try:
+        fields, end = written.read(value, at)
+    except Misfit as misfit:
+        raise Poison("undecodable", f"not a {written.name}: field {misfit.path[1:]}: {misfit}") from misfit
+    except RecursionError as error:
+        raise Poison("undecodable", f"not a {written.name}: records lie in one another too many times") from error
+    if end != len(value):
+        wrong = f"{len(value) - end} bytes too many" if end < len(value) else "the bytes end in the middle"
+        raise Poison("undecodable", f"not a {written.name}: {wrong}")
+    return fields if reader is None else _resolved(value[at:], written, reader)
+
+
+def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:
+    """The fields as `reader` wants them, of bytes that were read strictly before, since fastavro takes what no writer makes."""
     # compiled code recurses on the C stack, where models nested a few thousand times over end the process
     read = _read_py.schemaless_reader if written.recursive else fastavro.schemaless_reader
     try:
-        fields = read(data, written.parsed, reader.parsed if reader else None, True, True)
+        return cast(dict[str, Any], read(BytesIO(data), written.parsed, reader.parsed, True, True))
     except Exception as error:
-        raise Poison("undecodable", f"not a {written.name}: {type(error).__name__} {_first_line(error)}") from error
-    if data.tell() != len(value):
-        raise Poison("undecodable", f"not a {written.name}: {len(value) - data.tell()} bytes too many")
-    return cast(dict[str, Any], fields)
+        raise Poison("undecodable", f"not a {reader.name}: {type(error).__name__} {_first_line(error)}") from error
 
 
 @lru_cache(1000)
