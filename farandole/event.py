@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from farandole.contracts.kinds import kind_of
+from farandole.contracts.annotations import kind_of
 from farandole.errors import ConfigurationError
 
 Terminal = Literal["done", "failed"]
@@ -104,6 +104,7 @@ def _check_names(event: str, name: str | None, aliases: object) -> None:
     for given in (*([] if name is None else [name]), *aliases):  # type: ignore[misc]
         if not (isinstance(given, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given)):
             raise ConfigurationError(f"event {event}: {given!r} is no Avro name; expected letters, digits and _")
+
 
 def personal(default: Any = ..., **kwargs: Any) -> Any:
     """A field that holds personal data; marked so in the schema, for masking and erasure.

@@ -8,7 +8,6 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, get_origin
 
 import pydantic
@@ -82,10 +81,6 @@ def instead(annotation: Any) -> str:
     return f"use {plain}, a str Enum, Literal, list, set, tuple[X, ...], dict[str, …], a BaseModel or `X | None`"
 
 
-def is_decimal(annotation: Any) -> bool:
-    return annotation is Decimal
-
-
 def digits(notes: list[Any], path: str) -> tuple[int, int]:
     """(precision, scale) of a Decimal, from its field's notes."""
     held = {key: value for note in notes for key, value in vars_of(note).items()}
@@ -118,7 +113,11 @@ def check_model(model: type[BaseModel], path: str, *, event: bool) -> None:
         )
     found = model.__pydantic_decorators__
     if found.computed_fields:
-        raise refuse(f"{path}.{next(iter(found.computed_fields))}", "a computed field is not on the wire", "use a plain @property")
+        raise refuse(
+            f"{path}.{next(iter(found.computed_fields))}",
+            "a computed field is not on the wire",
+            "use a plain @property",
+        )
     if found.field_serializers or found.model_serializers:
         serializer = next(iter(found.field_serializers | found.model_serializers))
         raise refuse(f"{path}.{serializer}", _SERIALIZER, _CONVERT)

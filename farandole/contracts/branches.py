@@ -16,7 +16,7 @@ def default_of(field: Field, path: str) -> Any:
     if info.default_factory is None:
         return info.get_default(call_default_factory=False)
     if info.default_factory in _FACTORIES:
-        return info.default_factory()  # type: ignore[call-arg]  none of them takes the data
+        return info.default_factory()  # none of them takes the data
     raise refuse(path, "a default_factory has no Avro form", "expected a plain default, or list, dict or set")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, cast
 
@@ -15,13 +15,16 @@ from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canoni
 from pydantic import ValidationError
 
 from farandole.contracts import binary, framing, strict
+from farandole.contracts.annotations import kind_of
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.kinds import kind_of
+from farandole.contracts.json_form import Form, form_of
+from farandole.contracts.packing import Write
 from farandole.contracts.raw import Traits, plain
 from farandole.contracts.reading import Read, Reading
 from farandole.contracts.scalars import Misfit
-from farandole.contracts.strict import Write, Writing, check_depth
+from farandole.contracts.strict import Writing, check_depth
+from farandole.contracts.units import disagreement
 from farandole.contracts.unpacking import Read as Unpack
 from farandole.errors import ConfigurationError, Poison
 from farandole.event import Event
@@ -33,6 +36,7 @@ class Writer:
 
     schema: Schema
     parsed: Any  #: fastavro's form without logical types: ids stay strings, times longs, decimals bytes
+    meant: Any  #: the same with logical types
     fingerprint: bytes  #: CRC-64-AVRO, 8 bytes, little-endian as on the wire
     name: str  #: full Avro name
     missing: tuple[str, ...]  #: envelope fields it lacks: a stranger's schema
@@ -73,6 +77,7 @@ def writer(schema: Schema) -> Writer:
         parsed = fastavro.parse_schema(plain(schema))
         if not isinstance(parsed, dict) or parsed.get("type") != "record":
             raise ConfigurationError("not an Avro record schema")
+        meant = fastavro.parse_schema(copy.deepcopy(schema))
         canonical = to_parsing_canonical_form(copy.deepcopy(schema))
         names = {field["name"] for field in schema["fields"]}
         recursive, read = Traits(parsed).recursive, binary.reader(parsed)
@@ -80,7 +85,7 @@ def writer(schema: Schema) -> Writer:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
     digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
-    return Writer(schema, parsed, digest, str(parsed["name"]), missing, recursive, read)
+    return Writer(schema, parsed, meant, digest, str(parsed["name"]), missing, recursive, read)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +155,8 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
     Values are Avro's own, logical types are not applied; a record that was one of several in a union comes as (full name,
     fields). Raises Poison when the bytes are not what the schema says, trailing bytes included.
     """
+    if reader and (wrong := _disagreement(written, reader)):
+        raise Poison("invalid", f"{written.name}: {wrong}")
     at = framing.body_at(value)
     try:
         fields, end = written.read(value, at)
@@ -171,6 +178,18 @@ def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:
         return cast(dict[str, Any], read(BytesIO(data), written.parsed, reader.parsed, True, True))
     except Exception as error:
         raise Poison("undecodable", f"not a {reader.name}: {type(error).__name__} {_first_line(error)}") from error
+
+
+@lru_cache(1000)
+def _disagreement(written: Writer, reader: Writer) -> str | None:
+    return disagreement(written.meant, reader.meant)
+
+
+@lru_cache(1000)
+def json_form(written: Writer) -> Form:
+    """What gives a payload written with `written`, as `decode` brings it, its JSON form, in place."""
+    fields = [field for field in written.meant["fields"] if field["name"] not in _ENVELOPE]
+    return form_of(written.meant | {"fields": fields})
 
 
 def to_json(schema: Schema) -> str:

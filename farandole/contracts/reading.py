@@ -65,7 +65,7 @@ class Reading:
             made: list[Any] = []
             try:
                 for value in values:
-                    made.append(convert(value))
+                    made.append(convert(value))  # noqa: PERF401  the length says which one is wrong
             except Misfit as misfit:
                 raise misfit.within(f"[{len(made)}]") from None
             return made
@@ -90,8 +90,7 @@ class Reading:
     def _record(self, kind: Record) -> Read:
         if kind in self._records:
             return self._records[kind]
-        self._records[kind] = lambda fields: read(fields)  # for models in themselves
-        plan = [(field.wire, convert) for field in kind.fields if (convert := self._field(field))]
+        plan: list[tuple[str, Read]] = []  # filled below: the model may be in itself
 
         def read(fields: Any) -> dict[str, Any]:
             made = dict(fields)
@@ -103,6 +102,8 @@ class Reading:
                 raise misfit.within(f".{name}") from None
             return made
 
+        self._records[kind] = read
+        plan += [(field.wire, convert) for field in kind.fields if (convert := self._field(field))]
         return read
 
     def _choice(self, kind: Choice) -> Read:

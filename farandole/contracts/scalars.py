@@ -199,6 +199,10 @@ SCALARS: dict[Any, Scalar] = {
     time: Scalar(time, {"type": "long", "logicalType": "time-micros"}, "long", _clock, _clock_read),
     timedelta: Scalar(
         # not Avro's duration: that has months, milliseconds, and no sign
-        timedelta, {"type": "long", "unit": "microseconds"}, "long", _span, lambda micros: timedelta(microseconds=micros)
+        timedelta,
+        {"type": "long", "unit": "microseconds"},
+        "long",
+        _span,
+        lambda micros: timedelta(microseconds=micros),
     ),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -32,8 +32,8 @@ class Writing:
     """The functions that write the kinds of one class."""
 
     def __init__(self) -> None:
-        self._records: dict[Record, Write | None] = {}
-        self.recursive = False  #: whether a model may hold one of its kind
+        self._records: dict[Record, Write] = {}
+        self._begun: set[Record] = set()
 
     def of(self, kind: Kind, field: Field | None = None) -> Write:
         """What writes values of `kind`; `field` is the one that is of this kind itself. Written values raise Misfit."""
@@ -52,11 +52,9 @@ class Writing:
                 return self._record(kind)
 
     def _record(self, kind: Record) -> Write:
-        if kind in self._records:
-            found = self._records[kind]
-            self.recursive |= found is None
-            return found or (lambda value: self._records[kind](value))  # type: ignore[misc]  it is made by then
-        self._records[kind] = None
+        if kind in self._begun:  # perhaps by itself, so that it is looked up when it is called
+            return self._records.get(kind) or partial(self._later, kind)
+        self._begun.add(kind)
         plan = [(field.attribute, self.of(field.kind, field)) for field in kind.fields]
         model, count = kind.model, len(plan)
 
@@ -78,8 +76,12 @@ class Writing:
         self._records[kind] = write
         return write
 
+    def _later(self, kind: Record, value: Any) -> bytes:
+        return self._records[kind](value)
+
     def _array(self, kind: Array) -> Write:
-        python, pack = kind.python, self.of(kind.items)
+        python: Any = kind.python
+        pack = self.of(kind.items)
         ordered = python in (list, tuple)
 
         def write(value: Any) -> bytes:
@@ -90,7 +92,7 @@ class Writing:
             made: list[bytes] = []
             try:
                 for item in value:
-                    made.append(pack(item))
+                    made.append(pack(item))  # noqa: PERF401  the length says which one is wrong
             except Misfit as misfit:
                 raise misfit.within(f"[{len(made)}]" if ordered else "[]") from None
             if not ordered:
@@ -122,9 +124,11 @@ class Writing:
         """The branch is chosen by the value's class, never by its fields: models may look alike."""
         by_type: dict[type, tuple[bytes, Write]] = {}
         for at, branch in enumerate(order(kind, field)):
-            pack = _null if branch is None else self.of(branch)
-            for python in (type(None),) if branch is None else pythons(branch):
-                by_type[python] = SMALL[at], pack
+            if branch is None:
+                by_type[type(None)] = SMALL[at], _null
+                continue
+            pack = self.of(branch)
+            by_type |= dict.fromkeys(pythons(branch), (SMALL[at], pack))
 
         def write(value: Any) -> bytes:
             index, pack = by_type.get(type(value)) or _derived(by_type, value, kind)
@@ -161,7 +165,9 @@ def _derived(by_type: dict[type, tuple[bytes, Write]], value: Any, kind: Choice)
 
 def _stranger(model: type[BaseModel], value: Any) -> Misfit:
     if isinstance(value, model):
-        return Misfit(f"expected exactly {model.__name__}, found its subclass {type(value).__name__}; readers know the former")
+        return Misfit(
+            f"expected exactly {model.__name__}, found its subclass {type(value).__name__}; readers know the former"
+        )
     return expected(model.__name__, value)
 
 
