@@ -97,7 +97,7 @@ class Contract:
     topic: str  #: without the namespace
     header: bytes
     writes: Write  #: a payload to bytes, strictly
-    reads: Read | None  #: decoded fields as the class takes them; None when it takes Avro's own
+    reads: Read  #: the payload's fields as the class takes them, from all that were decoded
     headers: tuple[tuple[str, bytes], ...] = ()  #: Kafka headers that go with every record of it
 
     def registered(self, number: int) -> Contract:
@@ -121,9 +121,8 @@ class Contract:
 
     def read(self, fields: dict[str, Any]) -> Event:
         """The payload from decoded `fields` (envelope fields are left out). Raises Poison naming the wrong field."""
-        payload = {name: value for name, value in fields.items() if name not in _ENVELOPE}
         try:
-            return self.event.model_validate(self.reads(payload) if self.reads else payload, strict=False)
+            return cast(Event, self.event.__pydantic_validator__.validate_python(self.reads(fields), strict=False))
         except Misfit as misfit:
             raise Poison("invalid", f"{self.writer.name}: field {misfit.path[1:]}: {misfit}") from misfit
         except Exception as error:
@@ -139,7 +138,7 @@ def contract(event: type[Event], flow: str) -> Contract:
     made = writer(derive(event, flow))
     writing, kind = Writing(), kind_of(event)
     header = framing.single_object(made.fingerprint)
-    return Contract(event, made, made.schema["topic"], header, writing.of(kind), Reading().of(kind))
+    return Contract(event, made, made.schema["topic"], header, writing.of(kind), Reading().payload(kind))
 
 
 @cache
