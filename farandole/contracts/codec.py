@@ -21,7 +21,7 @@ from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.json_form import Form, form_of
 from farandole.contracts.packing import Write
 from farandole.contracts.raw import Traits, plain
-from farandole.contracts.reading import Read, Reading
+from farandole.contracts.reading import Read, Reading, validated
 from farandole.contracts.scalars import Misfit
 from farandole.contracts.strict import Writing, check_depth
 from farandole.contracts.units import disagreement
@@ -124,7 +124,7 @@ class Contract:
     def read(self, fields: dict[str, Any]) -> Event:
         """The payload from decoded `fields` (envelope fields are left out). Raises Poison naming the wrong field."""
         try:
-            return cast(Event, self.event.__pydantic_validator__.validate_python(self.reads(fields), strict=False))
+            return cast(Event, validated(self.event, self.reads(fields)))
         except Misfit as misfit:
             raise Poison("invalid", f"{self.writer.name}: field {misfit.path[1:]}: {misfit}") from misfit
         except Exception as error:
