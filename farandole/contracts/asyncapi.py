@@ -52,7 +52,9 @@ def about(project: Project, settings: Settings, servers: Sequence[str] = ()) -> 
     for server in servers:
         name, equals, host = server.partition("=")
         if not (name.replace("_", "").replace("-", "").isalnum() and equals and host) or set("/@ ") & set(host):
-            raise ConfigurationError(f"server {name!r}: expected NAME=HOST:PORT, such as production=kafka.example.com:9092")
+            raise ConfigurationError(
+                f"server {name!r}: expected NAME=HOST:PORT, such as production=kafka.example.com:9092"
+            )
         named[name] = host
     title, version = known.get("name", settings.flow), known.get("version", "0")
     return About(str(title), str(version), str(known.get("description", "")), named)
@@ -100,7 +102,9 @@ def _server(host: str) -> Json:
     return {"host": host, "protocol": "kafka"}
 
 
-def _channels(wanted: Iterable[Wanted], events: Iterable[type[Event]], agents: Sequence[Agent], settings: Settings) -> Json:
+def _channels(
+    wanted: Iterable[Wanted], events: Iterable[type[Event]], agents: Sequence[Agent], settings: Settings
+) -> Json:
     """One a topic; an identifier is the topic's name without the namespace."""
     holds: dict[str, list[str]] = {SCHEMA_TOPIC: [carried.SCHEMA]}
     for event in events:
@@ -120,9 +124,7 @@ def _channels(wanted: Iterable[Wanted], events: Iterable[type[Event]], agents: S
 
 def _topic(topic: Wanted, settings: Settings) -> Json:
     """The topic as it is declared, in the binding's types."""
-    made = {
-        name: [value] if name == "cleanup.policy" else int(value) for name, value in topic.config.items()
-    }
+    made = {name: [value] if name == "cleanup.policy" else int(value) for name, value in topic.config.items()}
     return {"partitions": topic.partitions, "replicas": settings.replication, "topicConfiguration": made, **_BINDING}
 
 
@@ -184,7 +186,9 @@ def _agent(wiring: Wiring, settings: Settings) -> Json:
     said = str(module.get("__doc__") or f"agent {agent.name}").strip().partition("\n\n")[0]
     found = {
         f"{agent.name}.receive": _operation("receive", wiring.topic, reads, " ".join(said.split()), group),
-        f"{agent.name}.wake": _operation("receive", agent.wake_topic, [carried.WAKE], "what it put off comes back", group),
+        f"{agent.name}.wake": _operation(
+            "receive", agent.wake_topic, [carried.WAKE], "what it put off comes back", group
+        ),
         f"{agent.name}.dead": _operation("send", agent.dead_topic, [carried.DEAD_LETTER], "what it could not handle"),
     }
     sends: dict[str, list[str]] = {}

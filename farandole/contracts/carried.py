@@ -61,7 +61,10 @@ def _dead_letter() -> dict[str, Any]:
         "at": "milliseconds since 1970", "event_id": "of the JobDeadLettered event written with it",
         "cut_from_bytes": "the value's size, where it did not fit and was cut",
     }  # fmt: skip
-    return {"title": "A dead letter", **_raw("A record that could not be handled, as it was.", dead_letter.PREFIX, told)}
+    return {
+        "title": "A dead letter",
+        **_raw("A record that could not be handled, as it was.", dead_letter.PREFIX, told),
+    }
 
 
 def _wake() -> dict[str, Any]:
@@ -70,7 +73,10 @@ def _wake() -> dict[str, Any]:
         "timestamp": "of the record, milliseconds since 1970", "seq": "how often it was put off; 0: a redrive",
         "run": "in place of the envelope's", "attempts": "made before", "error": "the first one",
     }  # fmt: skip
-    return {"title": "A wake", **_raw("A record that was put off, as it was: it comes back to its agent.", wake.PREFIX, told)}
+    return {
+        "title": "A wake",
+        **_raw("A record that was put off, as it was: it comes back to its agent.", wake.PREFIX, told),
+    }
 
 
 def _raw(what: str, prefix: str, told: dict[str, str]) -> dict[str, Any]:

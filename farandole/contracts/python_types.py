@@ -1,0 +1,190 @@
+"""Avro types as Python annotations and Avro defaults as Python values: the way back from a schema to a class."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
+from typing import Any
+
+from farandole.contracts.envelope_fields import Schema
+from farandole.errors import ConfigurationError
+
+#: Avro types, with a logical type behind a colon, and where their Python type comes from.
+_PLAIN: dict[str, tuple[str, str]] = {
+    "string": ("builtins", "str"),
+    "long": ("builtins", "int"),
+    "double": ("builtins", "float"),
+    "boolean": ("builtins", "bool"),
+    "bytes": ("builtins", "bytes"),
+    "string:uuid": ("uuid", "UUID"),
+    "int:date": ("datetime", "date"),
+    "long:timestamp-micros": ("pydantic", "AwareDatetime"),
+}
+#: What a class for reading may hold in a wider type: Avro reads the one as the other.
+_WIDER = {"int": "long", "float": "double"}
+
+_NAMED = ("record", "enum", "fixed", "error")
+
+
+class Unfit(ConfigurationError):
+    """A type that a class of ours cannot have; the message names the field and says why."""
+
+
+def named_types(schema: Schema) -> Iterator[Schema]:
+    """Every record, enum and fixed that is defined below a record, wherever it stands."""
+    for field in schema["fields"]:
+        yield from _named_in(field["type"])
+
+
+def _named_in(kind: Any) -> Iterator[Schema]:
+    if isinstance(kind, list):
+        for branch in kind:
+            yield from _named_in(branch)
+    elif isinstance(kind, dict):
+        if kind["type"] in _NAMED:
+            yield kind
+        if kind["type"] in ("record", "error"):
+            yield from named_types(kind)
+        for key in ("items", "values", "type"):
+            if isinstance(kind.get(key), dict | list):
+                yield from _named_in(kind[key])
+
+
+def short(name: str) -> str:
+    """A name without its namespace."""
+    return name.rpartition(".")[2]
+
+
+class Annotations:
+    """Annotations for one module; remembers what must be imported, and asks for the classes of named types.
+
+    Args:
+        named: all named types by their short names.
+        taken: names of types and fields. What is imported under such a name is imported under another one.
+        need: is told the short name of each named type that an annotation uses; returns how to call it.
+        view: the classes only read, so that 32-bit numbers may be read as 64-bit ones.
+    """
+
+    def __init__(
+        self, named: Mapping[str, Schema], taken: set[str], need: Callable[[str], str], *, view: bool
+    ) -> None:
+        self.imports: dict[str, set[str]] = {}
+        self._named, self._taken, self._need, self._view = named, taken, need, view
+
+    def use(self, module: str, name: str) -> str:
+        """How to call what a module holds, which is imported from now on."""
+        called = self.free(name) if name in self._taken else name
+        if module != "builtins" or called != name:
+            self.imports.setdefault(module, set()).add(name if called == name else f"{name} as {called}")
+        return called
+
+    def free(self, name: str) -> str:
+        """A name for the module itself that is no type's and no field's."""
+        called = f"_{name}"
+        while called in self._taken:
+            called = f"_{called}"
+        return called
+
+    def of(self, kind: Any, path: str, notes: list[str]) -> str:
+        """The annotation of an Avro type. `notes` takes what a reader of the class should know. Raises Unfit."""
+        if isinstance(kind, list):
+            return self._union(kind, path, notes)
+        if isinstance(kind, str):
+            if short(kind) in self._named:
+                return self._of_named(self._named[short(kind)], path)
+            return self._plain(kind, None, path, notes)
+        inner = kind["type"]
+        if inner in _NAMED:
+            return self._of_named(kind, path)
+        if inner == "array":
+            return f"{self.use('builtins', 'list')}[{self.of(kind['items'], path, notes)}]"
+        if inner == "map":
+            key = self.use("builtins", "str")
+            return f"{self.use('builtins', 'dict')}[{key}, {self.of(kind['values'], path, notes)}]"
+        if isinstance(inner, dict | list):
+            return self.of(inner, path, notes)
+        if kind.get("logicalType") == "decimal" and inner == "bytes":
+            return self._decimal(kind, path)
+        return self._plain(inner, kind.get("logicalType"), path, notes)
+
+    def _of_named(self, kind: Schema, path: str) -> str:
+        if kind["type"] == "fixed":
+            raise Unfit(f"{path}: a fixed of {kind['size']} bytes has no class form here; expected bytes")
+        return self._need(short(kind["name"]))
+
+    def _union(self, branches: list[Any], path: str, notes: list[str]) -> str:
+        others = [branch for branch in branches if branch != "null"]
+        if not others:
+            raise Unfit(f"{path}: it is always null, which says nothing; expected a type")
+        made = list(dict.fromkeys(self.of(branch, path, notes) for branch in others))
+        if len(made) != len(others):
+            raise Unfit(f"{path}: a union of types that are one in Python: {' | '.join(made)}; expected one of them")
+        return " | ".join([*made, *(["None"] if len(others) < len(branches) else [])])
+
+    def _plain(self, kind: str, logical: str | None, path: str, notes: list[str]) -> str:
+        found = _PLAIN.get(f"{kind}:{logical}") if logical else _PLAIN.get(kind)
+        if found:
+            return self.use(*found)
+        told = f"{kind} ({logical})" if logical else kind
+        if self._view and not logical and kind in _WIDER:
+            notes.append(f"{kind} in the schema, read as {_WIDER[kind]}")
+            return self.use(*_PLAIN[_WIDER[kind]])
+        hint = "; a class for reading alone (--view) takes it as a wider type" if kind in _WIDER and not logical else ""
+        raise Unfit(f"{path}: {told} has no class form here{hint}")
+
+    def _decimal(self, kind: Schema, path: str) -> str:
+        digits, places = kind.get("precision"), kind.get("scale", 0)
+        if not isinstance(digits, int) or not isinstance(places, int) or not 0 <= places <= digits:
+            raise Unfit(f"{path}: a decimal of precision {digits!r} and scale {places!r} is none that Avro knows")
+        field = f"{self.use('pydantic', 'Field')}(max_digits={digits}, decimal_places={places})"
+        return f"{self.use('typing', 'Annotated')}[{self.use('decimal', 'Decimal')}, {field}]"
+
+    def default(self, kind: Any, value: Any, path: str) -> str:
+        """An Avro default, as it stands in a schema, as Python source. Raises Unfit."""
+        if isinstance(kind, list):  # the default of a union is one of its first branch
+            return self.default(kind[0], value, path)
+        if value is None:
+            return "None"
+        if isinstance(kind, str) and short(kind) in self._named:
+            kind = self._named[short(kind)]
+        plain = kind if isinstance(kind, str) else kind["type"]
+        if plain == "array":
+            return f"[{', '.join(self.default(kind['items'], one, path) for one in value)}]"
+        if plain == "map":
+            inner = (f"{quoted(key, path)}: {self.default(kind['values'], one, path)}" for key, one in value.items())
+            return f"{{{', '.join(inner)}}}"
+        if plain == "enum":
+            return f"{self._need(short(kind['name']))}({quoted(value, path)})"
+        if plain == "record":
+            named = {field["name"]: field["type"] for field in kind["fields"]}
+            given = (f"{name}={self.default(named[name], one, path)}" for name, one in value.items() if name in named)
+            return f"{self._need(short(kind['name']))}({', '.join(given)})"
+        return self._plain_default(kind, plain, value, path)
+
+    def _plain_default(self, kind: Any, plain: Any, value: Any, path: str) -> str:
+        logical = kind.get("logicalType") if isinstance(kind, dict) else None
+        if logical == "uuid":
+            return f"{self.use('uuid', 'UUID')}({quoted(value, path)})"
+        if logical == "date":
+            day = date(1970, 1, 1) + timedelta(days=value)
+            return f"{self.use('datetime', 'date')}({day.year}, {day.month}, {day.day})"
+        if logical:
+            raise Unfit(f"{path}: a default of type {logical} has no class form here; expected a field without default")
+        if plain == "bytes":
+            return repr(value.encode("latin-1"))
+        if plain in ("double", "float"):
+            return repr(float(value))
+        return quoted(value, path) if isinstance(value, str) else repr(value)
+
+
+def quoted(text: str, path: str) -> str:
+    """A text as ruff quotes it. Raises Unfit for one with half a character, which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Unfit(f"{path}: {text!r} holds half a character (a lone surrogate)") from None
+    plain = json.dumps(text, ensure_ascii=False)
+    if '"' in text and "'" not in text:
+        return f"'{plain[1:-1].replace(chr(92) + chr(34), chr(34))}'"
+    return plain
