@@ -95,7 +95,7 @@ _INFO = (
 
 
 def _name(event: type[Event]) -> str:
-    return event.__name__
+    return event.avro_name()
 
 
 def _server(host: str) -> Json:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import keyword
 import re
-import textwrap
+import sys
+import types
 from collections.abc import Iterable, Sequence
 
+from pydantic import PydanticUserError
+
+from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.python_types import Annotations, Unfit, named_types, quoted, short
+from farandole.contracts.python_layout import Unfit, call, doc, imports, quoted
+from farandole.contracts.python_types import Annotations, full_name, named_types, outline, short
 from farandole.errors import ConfigurationError
 from farandole.event import Event
-
-#: Columns of the source, as ruff formats with this setting.
-WIDTH = 120
 
 _TITLE = '"""Events of other teams, written by `farandole schemas python`: write it anew rather than change it."""'
 
@@ -28,7 +30,24 @@ def source(schemas: Sequence[Schema], *, topic: str | None = None, view: bool = 
 
     Raises ConfigurationError that names the schema and the field which a class cannot have, or what else is missing.
     """
-    return _Module(schemas, topic, view=view).text()
+    text = _Module(schemas, topic, view=view).text()
+    _prove(text)
+    return text
+
+
+def _prove(text: str) -> None:
+    """Make the classes and derive their schemas, so that what is handed out can be used."""
+    module = types.ModuleType(f"farandole_written_{id(text)}")
+    sys.modules[module.__name__] = module  # pydantic looks annotations up here
+    try:
+        exec(compile(text, module.__name__, "exec"), vars(module))
+        for event in vars(module).values():
+            if isinstance(event, type) and event.__module__ == module.__name__ and issubclass(event, Event):
+                derive(event, event.__event__.topic.partition(".")[0])
+    except PydanticUserError as error:
+        raise ConfigurationError(f"pydantic cannot make the classes: {str(error).splitlines()[0]}") from error
+    finally:
+        del sys.modules[module.__name__]
 
 
 class _Module:
@@ -36,14 +55,12 @@ class _Module:
 
     def __init__(self, schemas: Sequence[Schema], topic: str | None, *, view: bool) -> None:
         self.schemas, self.topic, self.view = schemas, topic, view
-        for schema in schemas:
-            if schema.get("type") != "record" or not schema.get("name"):
-                raise ConfigurationError(f"{schema.get('name', 'a schema')}: not an Avro record; events are records")
+        self.where = ""  #: the schema that is being written
         self.named = _named(schemas)
         events = {short(schema["name"]) for schema in schemas}
-        fields = {field["name"] for one in (*schemas, *self.named.values()) for field in one.get("fields", ())}
-        self.fields = fields
-        self.types = Annotations(self.named, self.named.keys() | events | fields, self.need, view=view)
+        self.fields = {field["name"] for one in (*schemas, *self.named.values()) for field in one.get("fields", ())}
+        _check_names({*self.named, *events, *self.fields})
+        self.types = Annotations(self.named, self.named.keys() | events | self.fields, self.need, view=view)
         self.classes: dict[str, str] = {}  #: source by name; empty while it is being written
         self.later: list[str] = []  #: classes that mention one that comes after them
         self.open: list[str] = []
@@ -53,7 +70,7 @@ class _Module:
             self.event(schema)
         after = [f"{name}.model_rebuild()" for name in dict.fromkeys(self.later)]
         body = [*self.classes.values(), *(["\n".join(after)] if after else [])]
-        return "\n\n".join([_TITLE, "from __future__ import annotations", *_imports(self.types.imports)]) + (
+        return "\n\n".join([_TITLE, "from __future__ import annotations", *imports(self.types.imports)]) + (
             "\n\n\n" + "\n\n\n".join(body) + "\n"
         )
 
@@ -61,11 +78,11 @@ class _Module:
         name = short(schema["name"])
         if name in self.classes:
             raise ConfigurationError(f"two schemas are called {name}; write their classes into two files")
-        called = f"{name}_" if _is_reserved(name) or name in self.fields or name in _OURS else name
+        called = f"{name}_" if keyword.iskeyword(name) else name
         topic = schema.get("topic") or self.topic
         if not topic:
             raise ConfigurationError(
-                f"{_full(schema)}: the schema names no topic, as one from elsewhere; say it with --topic NAME"
+                f"{full_name(schema)}: the schema names no topic, as one from elsewhere; say it with --topic NAME"
             )
         said = {key: schema.get(key) for key in ("stage", "terminal", "blocks", "ingest")}
         arguments = [f"topic={quoted(topic, name)}"]
@@ -73,10 +90,11 @@ class _Module:
         arguments += [f"name={quoted(name, name)}"] if called != name else []
         arguments += self.aliases(schema)
         arguments += ["view=True"] if self.view else []
+        self.where = full_name(schema)
         self.classes[name] = ""
         fields = [field for field in schema["fields"] if field["name"] not in ENVELOPE_FIELDS]
-        lines = _call(f"class {called}", [self.types.use("farandole", "Event"), *arguments], ":", indent=0)
-        written = self.body(schema, fields, name)
+        lines = call(f"class {called}", [self.types.use("farandole", "Event"), *arguments], ":", indent=0)
+        written = self.body(schema, fields, self.where)
         del self.classes[name]  # what it needed stands before it
         self.classes[name] = "\n".join([*lines, *written])
 
@@ -90,8 +108,8 @@ class _Module:
         if name in self.open:
             self.later += [one for one in self.open[self.open.index(name) + 1 :] if one in self.named]
         elif name not in self.classes:
-            if _is_reserved(name) or name in _OURS:
-                raise Unfit(f"type {name}: a class inside an event cannot be called so in Python")
+            if keyword.iskeyword(name):
+                raise Unfit(f"{self.where}: its type {name} cannot be called so in Python")
             self.open.append(name)
             schema = self.named[name]
             text = self.enum(schema) if schema["type"] == "enum" else self.record(schema)
@@ -100,11 +118,98 @@ class _Module:
         return called
 
     def record(self, schema: Schema) -> str:
-        config = f"{self.types.use('pydantic', 'ConfigDict')}(frozen=True, extra=\"forbid\", allow_inf_nan=False)"
         name = short(schema["name"])
-        lines = self.body(schema, schema["fields"], name)
-        place = 1 if lines and lines[0].lstrip().startswith('"""') and lines[0].endswith('"""') else 0
-        if schema.get("doc"):
-            place = next(n for n, line in enumerate(lines, 1) if line.endswith('"""') and line.strip() != '"""' or n > 1)
-        head = f"class {name}({self.types.use('pydantic', 'BaseModel')}):"
-        return "\n".join([head, *lines[:place], *([""] if place else []), f"    model_config = {config}", "", *lines[place:]])
+        written = self.body(schema, schema["fields"], f"{self.where}, record {name}")
+        return "\n".join([f"class {name}({self.part()}):", *written])
+
+    def part(self) -> str:
+        """The base of the records inside events, as strict as events themselves."""
+        called = self.types.free("Part")
+        if called not in self.classes:
+            base, config = (self.types.use("pydantic", name) for name in ("BaseModel", "ConfigDict"))
+            self.classes[called] = (
+                f'class {called}({base}):\n    """A record inside an event."""\n\n'
+                f'    model_config = {config}(frozen=True, extra="forbid", allow_inf_nan=False)'
+            )
+        return called
+
+    def enum(self, schema: Schema) -> str:
+        name = short(schema["name"])
+        lines = [f"class {name}({self.types.use('enum', 'StrEnum')}):", *doc(schema)]
+        called: dict[str, str] = {}
+        _check_names(schema["symbols"])
+        for symbol in schema["symbols"]:
+            member = symbol.upper().strip("_") or "SYMBOL"
+            member = member if member.isidentifier() else f"N{member}"
+            while member in called:
+                member += "_"
+            called[member] = symbol
+        lines += [f"    {member} = {quoted(symbol, name)}" for member, symbol in called.items()]
+        if "default" in schema:
+            lines += ["", f"    __unknown__ = {quoted(schema['default'], name)}"]
+        return "\n".join(lines)
+
+    def body(self, schema: Schema, fields: Sequence[Schema], place: str) -> list[str]:
+        """What stands below the line of a class; `place` names it in errors."""
+        made: list[str] = []
+        for field in fields:
+            try:
+                made += self.field(field, f"{place}.{field['name']}")
+            except Unfit as unfit:
+                if not self.view:
+                    raise
+                made.append(f"    # left out: {' '.join(str(unfit).removeprefix(f'{place}.').split())}")
+        if any(_attribute(field["name"]) != field["name"] for field in fields):
+            config = self.types.use("pydantic", "ConfigDict")
+            made = [f"    model_config = {config}(validate_by_name=True, validate_by_alias=True)", "", *made]
+        return [*doc(schema), *made] if made else doc(schema)[:-1] or ["    pass"]
+
+    def field(self, field: Schema, path: str) -> list[str]:
+        name = _attribute(field["name"])
+        notes: list[str] = []
+        annotation = self.types.of(field["type"], path, notes)
+        given = [self.types.default(field["type"], field["default"], path)] if "default" in field else []
+        said = [f"alias={quoted(field['name'], path)}"] if name != field["name"] else []
+        said += [f"description={quoted(field['doc'], path)}"] if field.get("doc") else []
+        start = f"    {name}: {annotation}"
+        if field.get("personal"):
+            made = call(f"{start} = {self.types.use('farandole', 'personal')}", [*given, *said], "", indent=4)
+        elif said:
+            made = call(f"{start} = {self.types.use('pydantic', 'Field')}", [*given, *said], "", indent=4)
+        else:
+            made = [start + (f" = {given[0]}" if given else "")]
+        return [*(f"    # {note}" for note in notes), *made]
+
+
+def _attribute(name: str) -> str:
+    """What a field is called in Python; its name in the schema is then its alias."""
+    if name.startswith("model_") and hasattr(Event, name):
+        return f"field_{name}"
+    if keyword.iskeyword(name) or name.startswith("_") or hasattr(Event, name):
+        return f"{name.lstrip('_') or 'field'}_"
+    return name
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """They become part of the source: nothing but Avro's names may."""
+    for name in names:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ConfigurationError(f"{name!r} is no Avro name; expected ASCII letters, digits and _")
+
+
+def _named(schemas: Sequence[Schema]) -> dict[str, Schema]:
+    """The named types of all schemas by their short names. Raises ConfigurationError when two differ."""
+    found: dict[str, Schema] = {}
+    events = {short(schema["name"]) for schema in schemas}
+    for schema in schemas:
+        for one in named_types(schema):
+            name = short(one["name"])
+            if name in events:
+                raise ConfigurationError(
+                    f"{full_name(schema)}: its type {name} is called like an event; two classes cannot be"
+                )
+            if outline(found.setdefault(name, one)) != outline(one):
+                raise ConfigurationError(
+                    f"{full_name(schema)}: its type {name} differs from another schema's; write the classes into two files"
+                )
+    return found

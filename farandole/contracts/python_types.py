@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from farandole.contracts.envelope_fields import Schema
-from farandole.errors import ConfigurationError
+from farandole.contracts.python_layout import Unfit, bytes_literal, quoted
 
 #: Avro types, with a logical type behind a colon, and where their Python type comes from.
 _PLAIN: dict[str, tuple[str, str]] = {
@@ -20,15 +20,13 @@ _PLAIN: dict[str, tuple[str, str]] = {
     "string:uuid": ("uuid", "UUID"),
     "int:date": ("datetime", "date"),
     "long:timestamp-micros": ("pydantic", "AwareDatetime"),
+    "long:time-micros": ("datetime", "time"),
+    "long:microseconds": ("datetime", "timedelta"),
 }
 #: What a class for reading may hold in a wider type: Avro reads the one as the other.
 _WIDER = {"int": "long", "float": "double"}
 
 _NAMED = ("record", "enum", "fixed", "error")
-
-
-class Unfit(ConfigurationError):
-    """A type that a class of ours cannot have; the message names the field and says why."""
 
 
 def named_types(schema: Schema) -> Iterator[Schema]:
@@ -56,6 +54,26 @@ def short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def full_name(schema: Schema) -> str:
+    """A schema's name with its namespace."""
+    name = str(schema["name"])
+    return f"{schema['namespace']}.{name}" if "." not in name and schema.get("namespace") else name
+
+
+def outline(kind: Any, *, inner: bool = False) -> Any:
+    """A type with names in place of the types defined in it, so that two places that define it can be compared."""
+    if isinstance(kind, str):
+        return short(kind)
+    if isinstance(kind, list):
+        return [outline(one, inner=True) for one in kind]
+    if kind.get("type") in _NAMED and inner:
+        return short(kind["name"])
+    return {
+        key: outline(one, inner=True) if key in ("type", "items", "values", "fields") else one
+        for key, one in kind.items()
+    }
+
+
 class Annotations:
     """Annotations for one module; remembers what must be imported, and asks for the classes of named types.
 
@@ -66,9 +84,7 @@ class Annotations:
         view: the classes only read, so that 32-bit numbers may be read as 64-bit ones.
     """
 
-    def __init__(
-        self, named: Mapping[str, Schema], taken: set[str], need: Callable[[str], str], *, view: bool
-    ) -> None:
+    def __init__(self, named: Mapping[str, Schema], taken: set[str], need: Callable[[str], str], *, view: bool) -> None:
         self.imports: dict[str, set[str]] = {}
         self._named, self._taken, self._need, self._view = named, taken, need, view
 
@@ -106,7 +122,7 @@ class Annotations:
             return self.of(inner, path, notes)
         if kind.get("logicalType") == "decimal" and inner == "bytes":
             return self._decimal(kind, path)
-        return self._plain(inner, kind.get("logicalType"), path, notes)
+        return self._plain(inner, _logical(kind), path, notes)
 
     def _of_named(self, kind: Schema, path: str) -> str:
         if kind["type"] == "fixed":
@@ -142,6 +158,12 @@ class Annotations:
 
     def default(self, kind: Any, value: Any, path: str) -> str:
         """An Avro default, as it stands in a schema, as Python source. Raises Unfit."""
+        try:
+            return self._default(kind, value, path)
+        except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError):
+            raise Unfit(f"{path}: its default {value!r} is not of its type") from None
+
+    def _default(self, kind: Any, value: Any, path: str) -> str:
         if isinstance(kind, list):  # the default of a union is one of its first branch
             return self.default(kind[0], value, path)
         if value is None:
@@ -163,28 +185,32 @@ class Annotations:
         return self._plain_default(kind, plain, value, path)
 
     def _plain_default(self, kind: Any, plain: Any, value: Any, path: str) -> str:
-        logical = kind.get("logicalType") if isinstance(kind, dict) else None
-        if logical == "uuid":
-            return f"{self.use('uuid', 'UUID')}({quoted(value, path)})"
-        if logical == "date":
-            day = date(1970, 1, 1) + timedelta(days=value)
-            return f"{self.use('datetime', 'date')}({day.year}, {day.month}, {day.day})"
-        if logical:
-            raise Unfit(f"{path}: a default of type {logical} has no class form here; expected a field without default")
+        match _logical(kind) if isinstance(kind, dict) else None:
+            case "uuid":
+                return f"{self.use('uuid', 'UUID')}({quoted(value, path)})"
+            case "date":
+                day = date(1970, 1, 1) + timedelta(days=value)
+                return f"{self.use('datetime', 'date')}({day.year}, {day.month}, {day.day})"
+            case "time-micros":
+                at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)
+                return f"{self.use('datetime', 'time')}({at.hour}, {at.minute}, {at.second}, {at.microsecond})"
+            case "microseconds":
+                return f"{self.use('datetime', 'timedelta')}(microseconds={value:d})"
+            case "timestamp-micros":
+                at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)
+                parts = f"{at.year}, {at.month}, {at.day}, {at.hour}, {at.minute}, {at.second}, {at.microsecond}"
+                return f"{self.use('datetime', 'datetime')}({parts}, tzinfo={self.use('datetime', 'UTC')})"
+            case "decimal":
+                number = int.from_bytes(value.encode("latin-1"), "big", signed=True)
+                return f"{self.use('decimal', 'Decimal')}({quoted(str(Decimal(number).scaleb(-kind.get('scale', 0))), path)})"
         if plain == "bytes":
-            return repr(value.encode("latin-1"))
+            return bytes_literal(value.encode("latin-1"))
         if plain in ("double", "float"):
             return repr(float(value))
         return quoted(value, path) if isinstance(value, str) else repr(value)
 
 
-def quoted(text: str, path: str) -> str:
-    """A text as ruff quotes it. Raises Unfit for one with half a character, which no file can hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise Unfit(f"{path}: {text!r} holds half a character (a lone surrogate)") from None
-    plain = json.dumps(text, ensure_ascii=False)
-    if '"' in text and "'" not in text:
-        return f"'{plain[1:-1].replace(chr(92) + chr(34), chr(34))}'"
-    return plain
+def _logical(kind: Schema) -> str | None:
+    """What a plain type stands for. A span of time has none in Avro that fits, so its unit tells."""
+    found = kind.get("logicalType") or kind.get("unit")
+    return None if found is None else str(found)

@@ -1,0 +1,79 @@
+"""schemas python: event classes for another project, written from schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from farandole.cli.console import note
+from farandole.errors import ConfigurationError, ExitCode, FarandoleError
+
+
+def schemas_python(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE.avsc…", help="Schemas, or folders of them.")],
+    out: Annotated[Path | None, typer.Option("--out", help="The file to write; default: the terminal.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Of events whose schema names none.")] = None,
+    view: Annotated[
+        bool, typer.Option("--view", help="Classes that only read; what a class cannot hold is left out.")
+    ] = False,
+) -> None:
+    """Write typed event classes from .avsc files, for a project that has no classes of them. Needs no project."""
+    from farandole.contracts.python_source import source
+
+    found = [_read(path) for path in _avsc(files)]
+    text = source(found, topic=topic, view=view)
+    for schema in found:
+        _remark(schema, topic)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FarandoleError(f"{out} cannot be written: {error.strerror}", ExitCode.USAGE) from error
+    note(f"wrote {out}: {len(found)} event classes")
+
+
+def _avsc(paths: list[Path]) -> list[Path]:
+    """The files, those of folders by name."""
+    found: list[Path] = []
+    for path in paths:
+        here = sorted(path.glob("*.avsc")) if path.is_dir() else [path]
+        if not here:
+            raise FarandoleError(f"{path}: no .avsc in this folder", ExitCode.NOT_FOUND)
+        found += here
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from farandole.contracts import codec
+
+    try:
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(schema, dict) or schema.get("type") != "record":
+            raise ConfigurationError("not an Avro record schema, which an event has")
+        codec.writer(schema)
+    except FileNotFoundError:
+        raise FarandoleError(f"{path}: no such file", ExitCode.NOT_FOUND) from None
+    except OSError as error:
+        raise FarandoleError(f"{path} cannot be read: {error.strerror}", ExitCode.NOT_FOUND) from error
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: not JSON: {error}") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+    return schema
+
+
+def _remark(schema: dict[str, Any], topic: str | None) -> None:
+    """Agents know events by their full names, which begin with the flow's."""
+    space, _, name = (f"{schema.get('namespace', '')}." * ("." not in schema["name"]) + schema["name"]).rpartition(".")
+    flow = str(schema.get("topic") or topic).partition(".")[0]
+    if space.strip(".") != flow:
+        note(
+            f"{schema['name']}: records written as {space.strip('.') or '(no namespace)'}.{name} are not read as this "
+            f"class, whose name is {flow}.{name}: it is an event of flow {flow} of the same form",
+            "yellow",
+        )
