@@ -13,7 +13,7 @@ from pydantic import PydanticUserError
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.python_layout import Unfit, call, doc, imports, quoted
-from farandole.contracts.python_types import Annotations, full_name, named_types, outline, short
+from farandole.contracts.python_types import Annotations, full_name, members, named_types, outline, short
 from farandole.errors import ConfigurationError
 from farandole.event import Event
 
@@ -58,17 +58,20 @@ class _Module:
         self.where = ""  #: the schema that is being written
         self.named = _named(schemas)
         events = {short(schema["name"]) for schema in schemas}
-        self.fields = {field["name"] for one in (*schemas, *self.named.values()) for field in one.get("fields", ())}
-        _check_names({*self.named, *events, *self.fields})
-        self.types = Annotations(self.named, self.named.keys() | events | self.fields, self.need, view=view)
+        fields = {field["name"] for one in (*schemas, *self.named.values()) for field in one.get("fields", ())}
+        _check_names({*self.named, *events, *fields})
+        self.types = Annotations(self.named, self.named.keys() | events, self.need, view=view)
         self.classes: dict[str, str] = {}  #: source by name; empty while it is being written
         self.later: list[str] = []  #: classes that mention one that comes after them
         self.open: list[str] = []
+        self.others: dict[str, str] = {}  #: second names of classes, for those that have a field of the first one
 
     def text(self) -> str:
         for schema in self.schemas:
             self.event(schema)
         after = [f"{name}.model_rebuild()" for name in dict.fromkeys(self.later)]
+        for name, other in self.others.items():
+            self.classes[name] += f"\n\n\n{other} = {name}"
         body = [*self.classes.values(), *(["\n".join(after)] if after else [])]
         return "\n\n".join([_TITLE, "from __future__ import annotations", *imports(self.types.imports)]) + (
             "\n\n\n" + "\n\n\n".join(body) + "\n"
@@ -104,7 +107,6 @@ class _Module:
 
     def need(self, name: str) -> str:
         """Write the class of a named type, if it is not there yet; returns how annotations call it."""
-        called = self.types.free(name) if name in self.fields else name
         if name in self.open:
             self.later += [one for one in self.open[self.open.index(name) + 1 :] if one in self.named]
         elif name not in self.classes:
@@ -112,10 +114,9 @@ class _Module:
                 raise Unfit(f"{self.where}: its type {name} cannot be called so in Python")
             self.open.append(name)
             schema = self.named[name]
-            text = self.enum(schema) if schema["type"] == "enum" else self.record(schema)
-            self.classes[name] = text + (f"\n\n\n{called} = {name}" if called != name else "")
+            self.classes[name] = self.enum(schema) if schema["type"] == "enum" else self.record(schema)
             self.open.remove(name)
-        return called
+        return self.others.setdefault(name, self.types.free(name)) if name in self.types.fields else name
 
     def record(self, schema: Schema) -> str:
         name = short(schema["name"])
@@ -136,15 +137,8 @@ class _Module:
     def enum(self, schema: Schema) -> str:
         name = short(schema["name"])
         lines = [f"class {name}({self.types.use('enum', 'StrEnum')}):", *doc(schema)]
-        called: dict[str, str] = {}
         _check_names(schema["symbols"])
-        for symbol in schema["symbols"]:
-            member = symbol.upper().strip("_") or "SYMBOL"
-            member = member if member.isidentifier() else f"N{member}"
-            while member in called:
-                member += "_"
-            called[member] = symbol
-        lines += [f"    {member} = {quoted(symbol, name)}" for member, symbol in called.items()]
+        lines += [f"    {member} = {quoted(symbol, name)}" for symbol, member in members(schema["symbols"]).items()]
         if "default" in schema:
             lines += ["", f"    __unknown__ = {quoted(schema['default'], name)}"]
         return "\n".join(lines)
@@ -152,6 +146,7 @@ class _Module:
     def body(self, schema: Schema, fields: Sequence[Schema], place: str) -> list[str]:
         """What stands below the line of a class; `place` names it in errors."""
         made: list[str] = []
+        around, self.types.fields = self.types.fields, {_attribute(field["name"]) for field in fields}
         for field in fields:
             try:
                 made += self.field(field, f"{place}.{field['name']}")
@@ -159,6 +154,7 @@ class _Module:
                 if not self.view:
                     raise
                 made.append(f"    # left out: {' '.join(str(unfit).removeprefix(f'{place}.').split())}")
+        self.types.fields = around
         if any(_attribute(field["name"]) != field["name"] for field in fields):
             config = self.types.use("pydantic", "ConfigDict")
             made = [f"    model_config = {config}(validate_by_name=True, validate_by_alias=True)", "", *made]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -54,6 +54,18 @@ def short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def members(symbols: Iterable[str]) -> dict[str, str]:
+    """What an enum's symbols are called in its class: in capitals, which no method of text is called by."""
+    found: dict[str, str] = {}
+    for symbol in symbols:
+        member = symbol.upper().strip("_") or "SYMBOL"
+        member = member if member.isidentifier() else f"N{member}"
+        while member in found.values():
+            member += "_"
+        found[symbol] = member
+    return found
+
+
 def full_name(schema: Schema) -> str:
     """A schema's name with its namespace."""
     name = str(schema["name"])
@@ -79,18 +91,20 @@ class Annotations:
 
     Args:
         named: all named types by their short names.
-        taken: names of types and fields. What is imported under such a name is imported under another one.
+        taken: names of types. What is imported under such a name, or that of a field of the class that is being
+            written (`fields`), is imported under another one.
         need: is told the short name of each named type that an annotation uses; returns how to call it.
         view: the classes only read, so that 32-bit numbers may be read as 64-bit ones.
     """
 
     def __init__(self, named: Mapping[str, Schema], taken: set[str], need: Callable[[str], str], *, view: bool) -> None:
         self.imports: dict[str, set[str]] = {}
+        self.fields: set[str] = set()
         self._named, self._taken, self._need, self._view = named, taken, need, view
 
     def use(self, module: str, name: str) -> str:
         """How to call what a module holds, which is imported from now on."""
-        called = self.free(name) if name in self._taken else name
+        called = self.free(name) if name in self._taken | self.fields else name
         if module != "builtins" or called != name:
             self.imports.setdefault(module, set()).add(name if called == name else f"{name} as {called}")
         return called
@@ -177,7 +191,7 @@ class Annotations:
             inner = (f"{quoted(key, path)}: {self.default(kind['values'], one, path)}" for key, one in value.items())
             return f"{{{', '.join(inner)}}}"
         if plain == "enum":
-            return f"{self._need(short(kind['name']))}({quoted(value, path)})"
+            return f"{self._need(short(kind['name']))}.{members(kind['symbols'])[value]}"
         if plain == "record":
             named = {field["name"]: field["type"] for field in kind["fields"]}
             given = (f"{name}={self.default(named[name], one, path)}" for name, one in value.items() if name in named)
