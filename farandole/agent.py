@@ -11,8 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Never, TypeVar
 
-from farandole.avro import topic_of
-from farandole.codec import Contract, contract
+from farandole.contracts.codec import Contract, contract
+from farandole.contracts.deriving import topic_of
 from farandole.envelope import Emitter
 from farandole.errors import ConfigurationError
 from farandole.event import Event, JobDeadLettered, JobFailed

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from farandole import ids, postgres, reading
-from farandole.codec import contract
+from farandole.contracts.codec import contract
 from farandole.envelope import Emitter, begin, key_of
 from farandole.errors import ExitCode, FarandoleError, Unreachable
 from farandole.event import Event

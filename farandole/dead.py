@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from farandole import codec, dead_letter, records, scan
-from farandole.codec import Contract
+from farandole import dead_letter, records, scan
+from farandole.contracts import codec
+from farandole.contracts.codec import Contract
+from farandole.contracts.schema_log import SchemaLog
 from farandole.dead_letter import DeadLetter
 from farandole.errors import Poison
 from farandole.event import Event, JobDeadLettered, JobDiscarded, JobRedriven
 from farandole.kafka import Record
 from farandole.postgres import Connection, dict_row, psycopg, script
-from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 from farandole.standing import ALIVE
 

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from farandole import ids
-from farandole.avro import ENVELOPE_FIELDS
+from farandole.contracts.envelope_fields import ENVELOPE_FIELDS
 from farandole.errors import Poison
 
 Raw = Mapping[str, Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from farandole.agent import Agent
-from farandole.avro import topic_of
+from farandole.contracts.deriving import topic_of
 from farandole.event import Event, JobFailed
 from farandole.flow import RUNTIME_EVENTS
 

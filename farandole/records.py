@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from farandole import codec, envelope
-from farandole.codec import Writer
+from farandole import envelope
+from farandole.contracts import codec
+from farandole.contracts.codec import Writer
+from farandole.contracts.schema_log import SchemaLog
 from farandole.envelope import Coordinates
 from farandole.kafka import Record
-from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 
 

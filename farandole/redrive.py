@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from farandole import codec, dead, dead_letter, kafka, postgres, schemas, topics
+from farandole import dead, dead_letter, kafka, postgres, topics
+from farandole.contracts import codec, publishing
 from farandole.dead import Chosen, Letter, Unfolded
 from farandole.dead_letter import DeadLetter
 from farandole.envelope import Emitter, follow, key_of, traceparent
@@ -59,7 +60,7 @@ def answering(settings: Settings, waiting: Callable[[], None] = lambda: None) ->
     ):
         if settings.create_topics:
             topics.ensure(settings, topics.of_events(settings, []))
-        schemas.publish(settings, dead.ANSWERS.values())
+        publishing.publish(settings, dead.ANSWERS.values())
         producer = kafka.producer(settings, settings.group("redrive"))
         try:
             _within(lambda: producer.init_transactions(_CALL))

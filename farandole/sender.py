@@ -8,12 +8,13 @@ import threading
 from typing import Any
 from uuid import UUID
 
-from farandole import kafka, schemas, topics
-from farandole.avro import topic_of
+from farandole import kafka, topics
+from farandole.contracts import publishing
+from farandole.contracts.deriving import topic_of
+from farandole.contracts.schema_log import SCHEMA_TOPIC
 from farandole.errors import ExitCode, FarandoleError, Unreachable
 from farandole.event import Event
 from farandole.kafka import KafkaError
-from farandole.schema_log import SCHEMA_TOPIC
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.client")
@@ -113,4 +114,4 @@ def announce(settings: Settings, event: type[Event]) -> None:
         topics.ensure(settings, topics.of_events(settings, [event]))
     elif missing := topics.missing(settings, [SCHEMA_TOPIC, topic_of(event, settings.flow)]):
         raise topics.absent(settings.topic(name) for name in missing)
-    schemas.publish(settings, [event])
+    publishing.publish(settings, [event])

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from farandole import codec, envelope, ids
+from farandole import envelope, ids
+from farandole.contracts import codec
+from farandole.contracts.schema_log import SchemaLog
 from farandole.event import Event
 from farandole.kafka import Record
-from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 from tests.oracle import Happened
 

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from farandole import kafka
+from farandole.contracts.schema_log import SchemaLog
 from farandole.errors import Stopped
 from farandole.kafka import KafkaError, KafkaException, Message, Record, TopicPartition
 from farandole.postgres import OUTAGES
@@ -22,7 +23,6 @@ from farandole.projector.outsider import Outsider
 from farandole.projector.partitions import Partitions
 from farandole.projector.rows import Rows
 from farandole.projector.store import Folded, Place, ProjectionChanged, Store
-from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.projector")

@@ -11,12 +11,12 @@ from hashlib import blake2b
 from typing import Any
 
 from farandole import envelope
-from farandole.codec import Writer
+from farandole.contracts.codec import Writer
+from farandole.contracts.schema_log import SchemaLog
 from farandole.errors import Poison
 from farandole.kafka import Record
 from farandole.projector.body import clean, jsonb_text
 from farandole.records import coordinates, decode, fingerprints, writer_of
-from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 
 #: The columns in the order in which a row is packed: those of fixed length first, in one struct.

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from farandole import records
 from farandole.agent import Wiring
+from farandole.contracts.schema_log import SchemaLog
 from farandole.errors import Poison, Unreachable
 from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Skipped
-from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 from farandole.worker import trail
 from farandole.worker.holdings import Item

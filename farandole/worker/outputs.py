@@ -8,7 +8,7 @@ from typing import Any
 
 from farandole import envelope
 from farandole.agent import Wiring
-from farandole.codec import Contract
+from farandole.contracts.codec import Contract
 from farandole.dead_letter import PREFIX as DEAD
 from farandole.dead_letter import DeadLetter, clean, size
 from farandole.envelope import follow, key_of, traceparent

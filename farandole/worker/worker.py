@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from farandole.agent import Wiring
+from farandole.contracts.schema_log import SchemaLog
 from farandole.envelope import Envelope
 from farandole.handling import Handling
 from farandole.outage import Outage
 from farandole.outcome import Suspended
-from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 from farandole.worker.caution import Caution
 from farandole.worker.committing import Committing

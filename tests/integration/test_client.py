@@ -15,11 +15,11 @@ import psutil
 import pytest
 
 from farandole import Client, Event, Submission, WaitTimeout, kafka, topics
+from farandole.contracts.schema_log import SCHEMA_TOPIC, SchemaLog
 from farandole.envelope import Envelope
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Unreachable
 from farandole.project import Project, require_project
 from farandole.records import decode, fingerprints, writer_of
-from farandole.schema_log import SCHEMA_TOPIC, SchemaLog
 from farandole.sender import MAX_EVENT_BYTES, Chunk
 from farandole.settings import Settings
 from farandole.testing import running_flow

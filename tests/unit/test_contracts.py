@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from farandole import Event, ids, personal
-from farandole.avro import ENVELOPE_FIELDS, derive
-from farandole.codec import MARKER, contract, decode, fingerprint_of, without, writer
+from farandole.contracts.codec import MARKER, contract, decode, fingerprint_of, without, writer
+from farandole.contracts.deriving import derive
+from farandole.contracts.envelope_fields import ENVELOPE_FIELDS
 from farandole.envelope import Emitter, begin
 from farandole.errors import ConfigurationError, Poison
 

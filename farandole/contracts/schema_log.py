@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable
 
 from farandole import kafka
-from farandole.codec import Contract, Writer, writer
+from farandole.contracts.codec import Contract, Writer, writer
 from farandole.errors import ConfigurationError, Poison, Unreachable
 from farandole.kafka import KafkaException, TopicPartition
 from farandole.settings import Settings

@@ -13,31 +13,10 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
+from farandole.contracts.envelope_fields import ENVELOPE, ENVELOPE_FIELDS, Schema
+from farandole.contracts.envelope_fields import UUID as UUID_TYPE
 from farandole.errors import ConfigurationError
 from farandole.event import Event
-
-Schema = dict[str, Any]
-
-_UUID = {"type": "string", "logicalType": "uuid"}
-_OPTIONAL_UUID = ["null", _UUID]
-_OPTIONAL_INT = ["null", "int"]
-
-#: The envelope, first in every record. Times are microseconds since 1970, UTC.
-ENVELOPE: tuple[Schema, ...] = (
-    {"name": "event_id", "type": _UUID, "doc": "names the fact; derived from its causes"},
-    {"name": "trace_id", "type": _UUID, "doc": "the job"},
-    {"name": "causation_id", "type": _OPTIONAL_UUID, "default": None, "doc": "the event that caused this one"},
-    {"name": "occurred_at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
-    {"name": "emitted_by", "type": "string", "doc": "agent and version"},
-    {"name": "run", "type": "int", "default": 0, "doc": "raised by a redrive or a resubmission"},
-    {"name": "hop", "type": "int", "default": 0, "doc": "handlings between the submission and this event"},
-    {"name": "attempt", "type": "int", "default": 1, "doc": "which attempt of the handler produced it"},
-    {"name": "scope_id", "type": _OPTIONAL_UUID, "default": None, "doc": "the fan-out it belongs to"},
-    {"name": "part", "type": _OPTIONAL_INT, "default": None, "doc": "its place there, from 0"},
-    {"name": "parts", "type": _OPTIONAL_INT, "default": None, "doc": "how many parts there are"},
-    {"name": "tenant", "type": ["null", "string"], "default": None, "doc": "whose job it is"},
-)
-ENVELOPE_FIELDS: tuple[str, ...] = tuple(field["name"] for field in ENVELOPE)
 
 _PLAIN: dict[Any, Any] = {
     str: "string",
@@ -45,7 +24,7 @@ _PLAIN: dict[Any, Any] = {
     float: "double",
     bool: "boolean",
     bytes: "bytes",
-    UUID: _UUID,
+    UUID: UUID_TYPE,
     date: {"type": "int", "logicalType": "date"},
     AwareDatetime: {"type": "long", "logicalType": "timestamp-micros"},
 }

@@ -13,7 +13,8 @@ import fastavro
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
 from pydantic import ValidationError
 
-from farandole.avro import ENVELOPE_FIELDS, Schema, derive
+from farandole.contracts.deriving import derive
+from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.errors import ConfigurationError, Poison
 from farandole.event import Event
 
