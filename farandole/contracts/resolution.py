@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-Schema = dict[str, Any]
+from farandole.contracts.envelope_fields import Schema
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
@@ -15,7 +15,7 @@ PROMOTIONS = frozenset(
     {("int", "long"), ("int", "float"), ("int", "double"), ("long", "float"), ("long", "double"), ("float", "double")}
     | {("string", "bytes"), ("bytes", "string")}
 )
-#: Of these, the ones that fail or round for some values: a float holds 24 bits of a number, a double 53; not all bytes are text.
+#: Of these, those that fail or round for some values: a float holds 24 bits of a number, a double 53; few bytes are text.
 LOSSY = frozenset({("int", "float"), ("long", "float"), ("long", "double"), ("bytes", "string")})
 
 #: Kinds of faults that lose nothing; a person should know of them all the same.
