@@ -77,6 +77,8 @@ def faults(written: Schema, wanted: Schema) -> list[Fault]:
     leads to is one for readers that do not know the alias, and promotions that round are. The records themselves also
     fit when the *writer's* aliases hold the reader's name: readers of this runtime look there.
     """
+    if written == wanted:
+        return []  # nothing is resolved; else the first branch that matches is taken, though a later one be the same
     return list(dict.fromkeys(_Resolver(Named(written), Named(wanted)).run()))
 
 

@@ -74,7 +74,7 @@ def _encoded(kind: str, value: Any) -> bytes:
         case "float" | "double":
             return struct.pack("<f" if kind == "float" else "<d", value)
         case "bytes":
-            return number(len(value)) + value
+            return number(len(value)) + bytes(value)
     return text(value)
 
 
