@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from farandole.contracts.envelope_fields import Schema
+from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.resolution import HARMLESS, Fault, faults
 
 Reader = Literal["old", "new"]
@@ -72,7 +72,7 @@ def _worded(fault: Fault, reader: Reader) -> Break | None:
     """The break of a fault. What is harmless is told once, as the new readers see it."""
     old, new = (fault.written, fault.wanted) if reader == "new" else (fault.wanted, fault.written)
     if fault.kind in HARMLESS:
-        return _warning(fault, old, new) if reader == "new" else None
+        return _warning(fault, old, new) if reader == "new" and fault.path not in ENVELOPE_FIELDS else None
     what, instead = _words(fault, reader, old, new)
     return Break(fault.path, fault.kind, what, instead, (reader,))
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farandole.contracts import codec
+from farandole.contracts import codec, framing
 from farandole.contracts.envelope_fields import Schema
 from farandole.contracts.examples import examples
-from farandole.contracts.history import History, full_name, without
+from farandole.contracts.history import Finding, History, findings, full_name, without
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Poison
 from farandole.project import Project
 
@@ -34,11 +34,36 @@ class Damage:
 def histories(project: Project) -> dict[str, History]:
     """What was released, by full name. Raises ConfigurationError naming a file that cannot be read."""
     found: dict[str, History] = {}
-    for folder in sorted(path for path in (project.root / FOLDER).glob("*") if path.is_dir()):
+    for folder in _folders(project):
         versions = {number: _json(folder / f"{number}.avsc") for number in _numbers(folder)}
         if versions:
             found[folder.name] = History(folder.name, versions, _retired(folder))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a project's event types stand to what was released of them."""
+
+    damage: list[Damage]
+    findings: list[Finding]  #: breaks first, then warnings; [] while there is damage
+    unreleased: list[str]  #: full names of types that differ from their last release, or have none
+    any: bool  #: something was released
+
+    @property
+    def broken(self) -> bool:
+        """Whether the check fails."""
+        return bool(self.damage) or any(not one.problem.warning for one in self.findings)
+
+
+def examine(project: Project, schemas: Iterable[Schema]) -> Report:
+    """Hold the schemas of the classes against every released version, and that against what was released."""
+    damaged = damage(project)
+    if damaged:
+        return Report(damaged, [], [], True)
+    known, now = histories(project), list(schemas)
+    unreleased = [full_name(schema) for schema in now if changed(schema, known.get(full_name(schema)))]
+    return Report([], findings(now, known), unreleased, bool(known))
 
 
 def changed(schema: Schema, history: History | None) -> bool:
@@ -80,28 +105,25 @@ def retire(project: Project, name: str, version: int | None) -> int:
 
 def damage(project: Project) -> list[Damage]:
     """Released files that were edited or are gone, and records that no longer decode to their values."""
-    return [
-        one
-        for name, history in histories(project).items()
-        for one in _damage_of(project.root / FOLDER / name, history)
-    ]
+    return [one for folder in _folders(project) for one in _damage_of(folder)]
 
 
-def _damage_of(folder: Path, history: History) -> Iterator[Damage]:
-    for number in range(1, history.last + 1):
-        schema = folder / f"{number}.avsc"
-        if number not in history.versions:
-            yield Damage(schema, "is gone; a released version is kept for ever: take it back from version control")
+def _damage_of(folder: Path) -> Iterator[Damage]:
+    numbers = _numbers(folder)
+    for number in range(1, max(numbers, default=0) + 1):
+        path = folder / f"{number}.avsc"
+        if number not in numbers:
+            yield Damage(path, "is gone; a released version is kept for ever: take it back from version control")
             continue
         try:
-            told = _json(folder / f"{number}.json")
+            schema, told = _json(path), _json(folder / f"{number}.json")
         except ConfigurationError as error:
-            yield Damage(folder / f"{number}.json", str(error).partition(": ")[2])
+            file, _, what = str(error).partition(": ")
+            yield Damage(Path(file), what)
             continue
-        if told.get("schema") != _digest(history.versions[number]):
-            yield Damage(schema, "was edited after its release; take it back from version control")
-        values = told.get("records", [])
-        yield from _wrong_records(folder, number, history.versions[number], values)
+        if told.get("schema") != _digest(schema):
+            yield Damage(path, "was edited after its release; take it back from version control")
+        yield from _wrong_records(folder, number, schema, told.get("records", []))
 
 
 def _wrong_records(folder: Path, number: int, schema: Schema, values: list[Any]) -> Iterator[Damage]:
@@ -120,9 +142,8 @@ def _wrong_records(folder: Path, number: int, schema: Schema, values: list[Any])
 def _decoded(raw: bytes, schema: Schema) -> Any:
     """The record as it lies on the wire. Raises Poison when this version of the runtime cannot read it."""
     written = codec.writer(schema)
-    named = codec.fingerprint_of(raw)
-    if named != written.fingerprint:
-        raise Poison("unknown_schema", f"it names schema {named.hex()}, this is {written.fingerprint.hex()}")
+    if not raw.startswith(framing.single_object(written.fingerprint)):
+        raise Poison("unknown_schema", f"its first bytes do not name schema {written.fingerprint.hex()}")
     codec.decode(raw, written)
     return _plain(codec.decode(raw, codec.writer(without(schema, "logicalType"))))
 
@@ -142,7 +163,7 @@ def _plain(value: Any) -> Any:
 def _write(folder: Path, version: int, schema: Schema) -> None:
     """The schema comes last: the version exists with it, and what a crash left before is written anew."""
     made = examples(schema)
-    header = codec.MARKER + codec.writer(schema).fingerprint
+    header = framing.single_object(codec.writer(schema).fingerprint)
     folder.mkdir(parents=True, exist_ok=True)
     for at, (_, raw) in enumerate(made, 1):
         (folder / f"{version}-{at}.bin").write_bytes(header + raw)
@@ -156,6 +177,10 @@ def _write(folder: Path, version: int, schema: Schema) -> None:
 def _digest(schema: Schema) -> str:
     """Of what the schema says; line ends and layout do not count."""
     return "sha256:" + hashlib.sha256(json.dumps(schema, ensure_ascii=False).encode()).hexdigest()
+
+
+def _folders(project: Project) -> list[Path]:
+    return sorted(path for path in (project.root / FOLDER).glob("*") if path.is_dir())
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -91,7 +91,7 @@ class _Resolver:
 
     def run(self) -> Iterator[Fault]:
         w, r = self.written.look(self.written.root), self.wanted.look(self.wanted.root)
-        if w["type"] == r["type"] == "record" and (_same_name(w, r) or _last(r["name"]) in _aliases(w)):
+        if w["type"] == r["type"] == "record" and (_same_name(w, r) or last(r["name"]) in _aliases(w)):
             yield from self.records(w, r, "")
         else:
             yield from self.walk(self.written.root, self.wanted.root, "")
@@ -104,9 +104,9 @@ class _Resolver:
         w, r = self.written.look(w), self.wanted.look(r)
         if not self.matches(w, r):
             kind = "name" if w["type"] == r["type"] and "name" in w and w.get("size") == r.get("size") else "type"
-            yield Fault(path, kind, self.told(w, self.written), self.told(r, self.wanted))
+            yield Fault(path, kind, told(w, self.written), told(r, self.wanted))
         elif _logical(w) != _logical(r):
-            yield Fault(path, "logical", self.told(w, self.written), self.told(r, self.wanted))
+            yield Fault(path, "logical", told(w, self.written), told(r, self.wanted))
         elif w["type"] == "array":
             yield from self.walk(w["items"], r["items"], f"{path}[]")
         elif w["type"] == "map":
@@ -125,14 +125,14 @@ class _Resolver:
         for branch in branches:
             found = next((one for one in readers if self.matches(branch, one)), None)
             if found is not None:
-                inner = f"{path}<{self.told(branch, self.written)}>" if several and "ref" in branch else path
+                inner = f"{path}<{told(branch, self.written)}>" if several and "ref" in branch else path
                 yield from self.walk(branch, found, inner)
             elif branch == {"type": "null"}:
-                yield Fault(path, "null", self.told(w, self.written), self.told(r, self.wanted))
+                yield Fault(path, "null", told(w, self.written), told(r, self.wanted))
             elif several:
-                yield Fault(path, "branch", self.told(branch, self.written), self.told(r, self.wanted))
+                yield Fault(path, "branch", told(branch, self.written), told(r, self.wanted))
             else:
-                yield Fault(path, "type", self.told(w, self.written), self.told(r, self.wanted))
+                yield Fault(path, "type", told(w, self.written), told(r, self.wanted))
 
     def matches(self, w: Any, r: Any) -> bool:
         """Avro's rule for whether two types match, which chooses the branch of a union."""
@@ -163,21 +163,28 @@ class _Resolver:
             if later:
                 yield Fault(inner, "renamed", later[0], mine["name"])
             elif "default" not in mine:
-                yield Fault(inner, "missing", "", self.told(mine["type"], self.wanted))
+                yield Fault(inner, "missing", "", told(mine["type"], self.wanted))
 
-    def told(self, node: Any, side: Named) -> str:
-        """A type in a few words."""
-        if isinstance(node, list):
-            return " | ".join(self.told(branch, side) for branch in node)
-        node = side.look(node)
-        match node["type"]:
-            case "array":
-                return f"list of {self.told(node['items'], side)}"
-            case "map":
-                return f"map of {self.told(node['values'], side)}"
-            case "fixed":
-                return f"{_last(node['name'])} ({_logical_words(node) or str(node['size']) + ' bytes'})"
-        return _last(node["name"]) if "name" in node else _logical_words(node) or str(node["type"])
+
+def told(node: Any, names: Named) -> str:
+    """A type in a few words.
+
+    >>> told(["null", {"type": "array", "items": "long"}], Named({"type": "record", "name": "Any", "fields": []}))
+    'null | list of long'
+    """
+    if isinstance(node, list):
+        return " | ".join(told(branch, names) for branch in node)
+    if isinstance(node, str):
+        return node
+    node = names.look(node)
+    match node["type"]:
+        case "array":
+            return f"list of {told(node['items'], names)}"
+        case "map":
+            return f"map of {told(node['values'], names)}"
+        case "fixed":
+            return f"{last(node['name'])} ({_logical_words(node) or str(node['size']) + ' bytes'})"
+    return last(node["name"]) if "name" in node else _logical_words(node) or str(node["type"])
 
 
 def _symbols(w: Schema, r: Schema, path: str) -> Iterator[Fault]:
@@ -211,12 +218,13 @@ def _logical_words(node: Schema) -> str:
 
 
 def _same_name(w: Schema, r: Schema) -> bool:
-    return _last(w["name"]) == _last(r["name"]) or _last(w["name"]) in _aliases(r)
+    return last(w["name"]) == last(r["name"]) or last(w["name"]) in _aliases(r)
 
 
 def _aliases(node: Schema) -> set[str]:
-    return {_last(alias) for alias in node.get("aliases", ())}
+    return {last(alias) for alias in node.get("aliases", ())}
 
 
-def _last(name: str) -> str:
+def last(name: str) -> str:
+    """A full name without its namespace."""
     return name.rpartition(".")[2]
