@@ -11,7 +11,6 @@ from typer.core import TyperGroup
 
 from farandole.cli import (
     agents,
-    classes,
     config,
     contract,
     costs,
@@ -88,7 +87,6 @@ for panel, commands in {
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)  # type: ignore[type-var]  # a join of many signatures
-contract.schemas.command("python")(classes.schemas_python)
 app.add_typer(dead.dead, name="dead", rich_help_panel=READ)
 app.add_typer(steps.steps, name="steps", rich_help_panel=READ)
 app.add_typer(schemas.schemas, name="schemas", rich_help_panel=CHECK)

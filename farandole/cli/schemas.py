@@ -8,6 +8,7 @@ import typer
 
 from farandole.cli.console import note, say, show_json
 from farandole.cli.contract import Json, opened
+from farandole.cli.schemas_python import schemas_python
 from farandole.cli.schemas_view import schemas_diff, schemas_show, told
 from farandole.errors import ExitCode
 
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from farandole.project import Project
 
 schemas = typer.Typer(
-    no_args_is_help=True, help="The derived Avro schemas: write, check, release, retire, show, diff, publish."
+    no_args_is_help=True, help="The derived Avro schemas: write, check, release, retire, show, diff, publish, python."
 )
 schemas.command("show")(schemas_show)
 schemas.command("diff")(schemas_diff)
+schemas.command("python")(schemas_python)
 
 
 @schemas.command("write")

@@ -217,6 +217,19 @@ def test_records_that_mention_each_other_are_written() -> None:
     assert read.root.edge.to.edge is None
 
 
+def test_of_released_versions_the_last_one_counts(tmp_path: Path) -> None:
+    for event, number in (("shop.Order", 1), ("shop.Order", 2), ("shop.Order", 10), ("shop.Offer", 1)):
+        folder = tmp_path / event
+        folder.mkdir(exist_ok=True)
+        schema = foreign({"name": f"v{number}", "type": "string"}) | {"name": event.split(".")[1]}
+        (folder / f"{number}.avsc").write_text(json.dumps(schema))
+    ended = run(str(tmp_path))
+    assert ended.exit_code == 0, ended.output
+    module = classes(ended.stdout)
+    assert list(module.Order.model_fields) == ["v10"]
+    assert list(module.Offer.model_fields) == ["v1"]
+
+
 NOT_FOUND, WRONG = ExitCode.NOT_FOUND, ExitCode.CONFIGURATION
 
 

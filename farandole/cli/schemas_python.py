@@ -13,7 +13,7 @@ from farandole.errors import ConfigurationError, ExitCode, FarandoleError
 
 
 def schemas_python(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE.avsc…", help="Schemas, or folders of them.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE.avsc…", help="Schemas, or folders of them: of released versions the last one counts.")],
     out: Annotated[Path | None, typer.Option("--out", help="The file to write; default: the terminal.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Of events whose schema names none.")] = None,
     view: Annotated[
@@ -38,14 +38,23 @@ def schemas_python(
 
 
 def _avsc(paths: list[Path]) -> list[Path]:
-    """The files, those of folders by name."""
+    """The files; of a folder those in it, of released versions the last one of each event."""
     found: list[Path] = []
     for path in paths:
-        here = sorted(path.glob("*.avsc")) if path.is_dir() else [path]
+        here = _in_folder(path) if path.is_dir() else [path]
         if not here:
             raise FarandoleError(f"{path}: no .avsc in this folder", ExitCode.NOT_FOUND)
         found += here
     return found
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    files = sorted(folder.glob("*.avsc"))
+    if not files:
+        return [file for inner in sorted(folder.iterdir()) if inner.is_dir() for file in _in_folder(inner)]
+    if all(file.stem.isdecimal() for file in files):
+        return [max(files, key=lambda file: int(file.stem))]
+    return files
 
 
 def _read(path: Path) -> dict[str, Any]:
