@@ -62,9 +62,9 @@ def drawn(graph: Graph) -> Tree:
         _grow(graph, root, name, seen)
     for node in graph.nodes:
         if node.name not in seen:  # not reached from an ingest type
-            branch = root.add(
-                _label((node.topic, "cyan"), (f"{' / '.join(node.reads)}, emitted by nobody known", "red"))
-            )
+            foreign = set(node.reads) & set(graph.views)
+            whose = ("emitted by another project", "cyan") if foreign else ("emitted by nobody known", "red")
+            branch = root.add(_label((node.topic, "cyan"), (f"{' / '.join(node.reads)}, {whose[0]}", whose[1])))
             _agent(graph, branch, node.name, seen)
     return root
 

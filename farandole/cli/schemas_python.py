@@ -13,7 +13,12 @@ from farandole.errors import ConfigurationError, ExitCode, FarandoleError
 
 
 def schemas_python(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE.avsc…", help="Schemas, or folders of them: of released versions the last one counts.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE.avsc…", help="Schemas, or folders of them: of released versions the last one counts."
+        ),
+    ],
     out: Annotated[Path | None, typer.Option("--out", help="The file to write; default: the terminal.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Of events whose schema names none.")] = None,
     view: Annotated[

@@ -152,7 +152,7 @@ def _message(event: type[Event], settings: Settings, *, envelope: bool) -> Json:
         "name": f"{schema['namespace']}.{schema['name']}",
         "title": _name(event) if envelope else f"{_name(event)}, payload only",
         **({"summary": schema["doc"]} if "doc" in schema else {}),
-        "description": carried.FRAMING if envelope else carried.COMPLETED,
+        "description": f"{carried.PART} " * declared.view + (carried.FRAMING if envelope else carried.COMPLETED),
         "contentType": CONTENT_TYPE,
         "headers": carried.EVENT_HEADERS,
         "payload": {"schemaFormat": SCHEMA_FORMAT, "schema": schema},

@@ -16,6 +16,7 @@ FRAMING = (
     "schema lies under it in the topic farandole.schemas), then the data. With a Schema Registry it is Confluent's framing: "
     "00, the schema's id there (4 bytes, big-endian), then the data. A topic may hold both."
 )
+PART = "The schema is the part of the event that is read here; the whole is in the document of those who emit it."
 COMPLETED = (
     "For producers outside the flow: the envelope may be left out. event_id then comes from topic, partition and offset, "
     "trace_id from the record's key, any text, else from the same place. " + FRAMING

@@ -39,6 +39,10 @@ class Schemas:
         self._known[framing.single_object(known.fingerprint)] = held
         return held
 
+    def latest(self, name: str) -> Writer | None:
+        """The schema that events of this full name are written with now, as far as one was met."""
+        return self._log.latest(name)
+
     def meaning(self, written: Writer) -> Writer:
         """The schema that says what events of this name mean (stage, ending): `written`, or the latest one that does."""
         return self._log.meaning(written)

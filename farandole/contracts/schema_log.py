@@ -43,6 +43,10 @@ class SchemaLog:
         """The schema of `fingerprint`, or None."""
         return self._writers.get(fingerprint)
 
+    def latest(self, name: str) -> Writer | None:
+        """The last schema of this full name that says what its events mean, as far as the topic was read."""
+        return self._declared.get(name)
+
     def meaning(self, written: Writer) -> Writer:
         """The schema that says what events of this name mean (stage, ending): `written`, or the latest one that does."""
         return written if written.declared else self._declared.get(written.name, written)
