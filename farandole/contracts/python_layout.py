@@ -22,7 +22,7 @@ def imports(wanted: dict[str, set[str]]) -> list[str]:
     for module in sorted(wanted):
         plain = sorted((name for name in wanted[module] if " as " not in name), key=_rank)
         aliased = [name for name in wanted[module] if " as " in name]
-        lines = sorted([*aliased, *([", ".join(plain)] if plain else [])], key=_rank)
+        lines = sorted([*([", ".join(plain)] if plain else []), *aliased], key=_rank)
         blocks[module in ("farandole", "pydantic")] += [f"from {module} import {line}" for line in lines]
     return ["\n".join(block) for block in blocks if block]
 
@@ -30,7 +30,7 @@ def imports(wanted: dict[str, set[str]]) -> list[str]:
 def _rank(name: str) -> tuple[int, str]:
     """Constants first, then classes, then the rest."""
     plain = name.replace(",", " ").partition(" ")[0]
-    return (0 if plain.isupper() else 1 if plain[0].isupper() else 2), name
+    return (0 if plain.isupper() else 1 if plain[0].isupper() else 2), plain
 
 
 def doc(schema: Schema) -> list[str]:
