@@ -39,7 +39,7 @@ def schemas_python(
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FarandoleError(f"{out} cannot be written: {error.strerror}", ExitCode.USAGE) from error
-    note(f"wrote {out}: {len(found)} event classes")
+    note(f"wrote {out}: {len(found)} event class{'es' * (len(found) > 1)}")
 
 
 def _avsc(paths: list[Path]) -> list[Path]:
