@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
+import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,26 +14,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from farandole import ids
+from farandole.cli import app
 from farandole.contracts.codec import contract
 from farandole.envelope import Emitter, begin
 from tests.acceptance.readme import Block, blocks_of, normal, pattern, typed
-from tests.commands import ROOT
 
 DOCUMENT = "docs/contracts.md"
 
 
 def run(command: str, folder: Path) -> str:
-    """What a shell shows, both streams."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "110"}
-    ended = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, f"$ {command}\n{ended.stdout}"
-    return ended.stdout
+    """What a terminal shows, both streams. farandole's commands run in this process: ten of them start one after another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("COLUMNS", "110")
+        ours = re.fullmatch(r'farandole (.*?)(?: > (\S+))?(; echo "exit code \$\?")?', command)
+        if not ours:
+            return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True).stdout
+        for name in [name for name in sys.modules if name.split(".")[0] in ("schemas", "agents")]:
+            patch.delitem(sys.modules, name)  # a new process reads the files as they are now
+        ended = CliRunner().invoke(app, shlex.split(ours[1]))
+        if ours[2]:
+            (folder / ours[2]).write_text(ended.stdout, encoding="utf-8")
+        assert ours[3] or ended.exit_code == 0, f"$ {command}\n{ended.output}"
+        return (ended.stderr if ours[2] else ended.output) + f"exit code {int(ended.exit_code)}" * bool(ours[3])
 
 
 def write(block: Block, folder: Path) -> None:
@@ -81,15 +88,9 @@ def test_the_reader_of_the_document_reads_both_forms(registered: bool) -> None:
     reader: Any = importlib.import_module("read_events")
     event = shop.Ordered(number="A-1", customer="Ann", total=Decimal("12.50"), channel=shop.Channel.WEB)
     made = contract(shop.Ordered, "shop")
-    known = reader.store([(made.writer.fingerprint.hex().encode(), _json(made.writer.schema))])
+    known = reader.store([(made.writer.fingerprint.hex().encode(), json.dumps(made.writer.schema).encode())])
     if registered:
         made = made.registered(7)
     value = made.encode(begin(ids.new_trace_id(), Emitter("client"), made.writer.name), event)
     found = reader.read(value, list(made.headers), known)
     assert (found["number"], found["total"], found["channel"]) == ("A-1", Decimal("12.50"), "web")
-
-
-def _json(schema: Any) -> bytes:
-    import json
-
-    return json.dumps(schema).encode()
