@@ -24,6 +24,11 @@ VERSION = "3.0.0"
 #: Of the Kafka bindings; each object that has one names it.
 _BINDING = {"bindingVersion": "0.5.0"}
 
+#: Where Confluent's framing has a schema's id, and how many bytes that has.
+_IN_A_REGISTRY = {"schemaIdLocation": "payload", "schemaIdPayloadEncoding": "4"}
+#: What Confluent calls the setting `subjects`.
+_STRATEGIES = {"topic": "TopicNameStrategy", "record": "RecordNameStrategy", "topic-record": "TopicRecordNameStrategy"}
+
 #: What events are on the wire, as the Avro project calls its binary form.
 CONTENT_TYPE = "application/vnd.apache.avro;version=1.12.0"
 #: The version of Avro's schema language that tools know by name; nothing that came after it is used.
@@ -144,7 +149,7 @@ def _messages(events: Iterable[type[Event]], agents: Sequence[Agent], settings: 
 
 def _message(event: type[Event], settings: Settings, *, envelope: bool) -> Json:
     schema = derive(event, settings.flow, envelope=envelope)
-    declared = event.__event__
+    declared, strategy = event.__event__, _STRATEGIES[settings.subjects]
     tags = {"stage": declared.stage, "ends the job as": declared.terminal}
     named = [f"{name}: {value}" for name, value in tags.items() if value]
     named += [name for name, given in (("blocks the job", declared.blocks), ("ingest", declared.ingest)) if given]
@@ -157,7 +162,7 @@ def _message(event: type[Event], settings: Settings, *, envelope: bool) -> Json:
         "headers": carried.EVENT_HEADERS,
         "payload": {"schemaFormat": SCHEMA_FORMAT, "schema": schema},
         **({"correlationId": {"location": "$message.payload#/trace_id", "description": "the job"}} if envelope else {}),
-        "bindings": {"kafka": {"key": carried.KEY, **_BINDING}},
+        "bindings": {"kafka": {"key": carried.KEY, **_IN_A_REGISTRY, "schemaLookupStrategy": strategy, **_BINDING}},
         **({"tags": [{"name": name} for name in named]} if named else {}),
     }
 

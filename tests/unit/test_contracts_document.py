@@ -30,9 +30,12 @@ def run(command: str, folder: Path) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("COLUMNS", "110")
+        patch.setattr(sys, "dont_write_bytecode", True)  # a file changed within a second would be taken for the old one
         ours = re.fullmatch(r'farandole (.*?)(?: > (\S+))?(; echo "exit code \$\?")?', command)
         if not ours:
-            return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True).stdout
+            return subprocess.run(
+                ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True
+            ).stdout
         for name in [name for name in sys.modules if name.split(".")[0] in ("schemas", "agents")]:
             patch.delitem(sys.modules, name)  # a new process reads the files as they are now
         ended = CliRunner().invoke(app, shlex.split(ours[1]))
