@@ -14,21 +14,29 @@ from farandole.errors import ConfigurationError, ExitCode, FarandoleError
 
 def schemas_python(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
-            metavar="FILE.avsc…", help="Schemas, or folders of them: of released versions the last one counts."
+            metavar="FILE.avsc…",
+            help="Schemas, or folders of them: of released versions the last one counts.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    from_log: Annotated[
+        list[str] | None,
+        typer.Option("--from-log", help="Full name of an event whose schema is on the broker; may be repeated."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The file to write; default: the terminal.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Of events whose schema names none.")] = None,
     view: Annotated[
         bool, typer.Option("--view", help="Classes that only read; what a class cannot hold is left out.")
     ] = False,
 ) -> None:
-    """Write typed event classes from .avsc files, for a project that has no classes of them. Needs no project."""
+    """Write typed event classes from Avro schemas, for a project that has no classes of them. Files need no project."""
     from farandole.contracts.python_source import source
 
-    found = [_read(path) for path in _avsc(files)]
+    found = [*(_read(path) for path in _avsc(files or [])), *_on_the_broker(from_log or [])]
+    if not found:
+        raise FarandoleError("no schema given; expected .avsc files, folders, or --from-log NAME", ExitCode.USAGE)
     text = source(found, topic=topic, view=view)
     for schema in found:
         _remark(schema, topic)
@@ -51,6 +59,23 @@ def _avsc(paths: list[Path]) -> list[Path]:
             raise FarandoleError(f"{path}: no .avsc in this folder", ExitCode.NOT_FOUND)
         found += here
     return found
+
+
+def _on_the_broker(names: list[str]) -> list[dict[str, Any]]:
+    """The latest schemas of these names in the schema topic."""
+    if not names:
+        return []
+    from farandole.contracts.schema_log import SchemaLog
+    from farandole.settings import load_settings
+
+    log = SchemaLog(load_settings())
+    log.read_on()
+    found = {name: log.latest(name) for name in names}
+    missing = [name for name, schema in found.items() if schema is None]
+    if missing:
+        there = ", ".join(log.names()) or "nothing"
+        raise FarandoleError(f"no schema of {missing[0]} in topic {log.topic}; there is: {there}", ExitCode.NOT_FOUND)
+    return [schema.schema for schema in found.values() if schema]
 
 
 def _in_folder(folder: Path) -> list[Path]:

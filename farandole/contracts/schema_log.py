@@ -47,6 +47,10 @@ class SchemaLog:
         """The last schema of this full name that says what its events mean, as far as the topic was read."""
         return self._declared.get(name)
 
+    def names(self) -> list[str]:
+        """The full names of those that say what their events mean."""
+        return sorted(self._declared)
+
     def meaning(self, written: Writer) -> Writer:
         """The schema that says what events of this name mean (stage, ending): `written`, or the latest one that does."""
         return written if written.declared else self._declared.get(written.name, written)

@@ -217,6 +217,12 @@ def test_records_that_mention_each_other_are_written() -> None:
     assert read.root.edge.to.edge is None
 
 
+def test_the_command_needs_a_schema() -> None:
+    ended = run()
+    assert ended.exit_code == ExitCode.USAGE
+    assert "no schema given" in ended.stderr
+
+
 def test_of_released_versions_the_last_one_counts(tmp_path: Path) -> None:
     for event, number in (("shop.Order", 1), ("shop.Order", 2), ("shop.Order", 10), ("shop.Offer", 1)):
         folder = tmp_path / event
