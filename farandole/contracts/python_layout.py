@@ -39,10 +39,10 @@ def doc(schema: Schema) -> list[str]:
     if not text:
         return []
     text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    text += " " if text.endswith('"') else ""
+    text = "\\" * text.startswith('"') + _visible(text)
     lines = textwrap.wrap(text, WIDTH - 11, break_long_words=False, break_on_hyphens=False)
     lines[0] = f'"""{lines[0]}'
-    closed = [f'{lines[0]}"""'] if len(lines) == 1 else [*lines, '"""']
+    closed = [lines[0] + " " * text.endswith('"') + '"""'] if len(lines) == 1 else [*lines, '"""']
     return [*(f"    {line}" for line in closed), ""]
 
 
@@ -63,10 +63,15 @@ def quoted(text: str, path: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise Unfit(f"{path}: {text!r} holds half a character (a lone surrogate)") from None
-    plain = json.dumps(text, ensure_ascii=False)
+    plain = _visible(json.dumps(text, ensure_ascii=False))
     if '"' in text and "'" not in text:
         return f"'{plain[1:-1].replace(chr(92) + chr(34), chr(34))}'"
     return plain
+
+
+def _visible(text: str) -> str:
+    """What cannot be seen, or turns the direction of what is seen, as escapes."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def bytes_literal(value: bytes) -> str:

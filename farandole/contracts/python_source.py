@@ -89,7 +89,11 @@ class _Module:
             )
         said = {key: schema.get(key) for key in ("stage", "terminal", "blocks", "ingest")}
         arguments = [f"topic={quoted(topic, name)}"]
-        arguments += [f"{key}={quoted(one, name) if isinstance(one, str) else one}" for key, one in said.items() if one]
+        arguments += [
+            f"{key}={quoted(one, name) if isinstance(one, str) else one}"
+            for key, one in said.items()
+            if one not in (None, False)
+        ]
         arguments += [f"name={quoted(name, name)}"] if called != name else []
         arguments += self.aliases(schema)
         arguments += ["view=True"] if self.view else []
