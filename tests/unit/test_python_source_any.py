@@ -76,7 +76,8 @@ def field(draw: st.DrawFn, name: str, depth: int, names: list[str]) -> dict[str,
 def typed(draw: st.DrawFn, depth: int, names: list[str]) -> tuple[Any, st.SearchStrategy[Any] | None]:
     what = draw(st.sampled_from(["plain", "enum", "record", "array", "map"] if depth else ["plain", "enum"]))
     if what == "plain":
-        return draw(st.sampled_from(PLAIN))
+        plain: tuple[Any, st.SearchStrategy[Any] | None] = draw(st.sampled_from(PLAIN))
+        return plain
     if what == "enum":
         symbols = draw(
             st.lists(st.sampled_from(["a", "A", "_a", "None", "mro", "title", "x1"]), min_size=1, unique=True)
