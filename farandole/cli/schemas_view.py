@@ -57,6 +57,7 @@ def schemas_diff(
 ) -> None:
     """What changed between two versions of an event type, and whom it breaks."""
     from farandole.contracts.evolution import problems
+    from farandole.contracts.history import NEXT
     from farandole.contracts.outline import changes
 
     full, now, history = _found(name)
@@ -65,12 +66,12 @@ def schemas_diff(
     first = old or history.last
     before, after = _pick(full, now, history, first), _pick(full, now, history, new)
     found, told_of = changes(before, after), problems(before, after)
-    names = (_named(first), _named(new))
+    names = (_named(first), _named(new) if new else NEXT)
     if json:
         rows = [{**asdict(one), "breaks": one.who(*names)} for one in told_of]
         show_json({"event": full, "old": first, "new": new, "changes": [asdict(c) for c in found], "problems": rows})
         return
-    say(f"{full}: from {names[0]} to {names[1]}", "bold")
+    say(f"{full}: from {_named(first)} to {_named(new)}", "bold")
     if not found:
         say("no difference, texts for people aside")
         return
@@ -90,7 +91,7 @@ def told(event: str, problem: Break, breaks: Sequence[str], versions: Sequence[s
     what = f"{event}{f' field {problem.field!r}' if problem.field else ''}: {problem.what}"
     if problem.warning:
         since = f" (version {', '.join(versions)})" if versions else ""
-        return [f"to know: {what}{since}: {problem.instead}"]
+        return [f"note: {what}{since}: {problem.instead}"]
     return [what, *(f"  {sentence}" for sentence in breaks), f"  instead: {problem.instead}"]
 
 

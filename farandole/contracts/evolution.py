@@ -11,11 +11,6 @@ from farandole.contracts.resolution import HARMLESS, Fault, faults
 
 Reader = Literal["old", "new"]
 
-#: Said of every change of a type: nothing that was released can mean something else.
-BESIDE = (
-    "keep it and add a new field beside it, with a default; fill both for one release; the old one stays, "
-    "or goes when the readers that need it are retired"
-)
 DEFAULT_SYMBOL = (
     "give the enum a default symbol first (`_missing_` returns it), release that, retire the versions before it "
     "(`farandole schemas retire`), then add symbols"
@@ -46,7 +41,7 @@ class Break:
         return [sentences[reader] for reader in self.readers]
 
 
-_VERBS = {"topic": "never meet", "renamed": "would lose the value in"}
+_VERBS = {"topic": "never meet", "renamed": "lose the value in", "gone": "pass over"}
 
 
 def problems(old: Schema, new: Schema) -> list[Break]:
@@ -112,8 +107,16 @@ def _words(fault: Fault, reader: Reader, old: str, new: str) -> tuple[str, str]:
         case "name", _:
             return _renamed(fault, old, new)
         case "logical", _:
-            return f"was {old}, is {new}: the same bytes would mean something else", BESIDE
-    return f"was {old}, is {new}", BESIDE
+            return f"was {old}, is {new}: the same bytes would mean something else", _beside(fault.path)
+    return f"was {old}, is {new}", _beside(fault.path)
+
+
+def _beside(path: str) -> str:
+    name = "".join(char for char in path.rpartition(".")[2] if char not in "[]{}")
+    return (
+        f"keep it, and add a new field beside it with a default (such as `{name}_2`); fill both for one release, "
+        "then drop the old one if it has a default"
+    )
 
 
 def _default(told: str) -> str:
