@@ -6,15 +6,21 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import typer
 from typer.testing import CliRunner
 
 from farandole.cli import app
+from farandole.cli.schemas import schemas
 from farandole.contracts import files
 from tests.unit.projects import EVENTS, project
 
+#: `farandole` with `schemas` alone: to build all the other commands takes longer than to run one.
+COMMANDS = typer.Typer(cls=app.info.cls)
+COMMANDS.add_typer(schemas, name="schemas")
+
 
 def farandole(*arguments: str, code: int = 0) -> str:
-    ended = CliRunner().invoke(app, arguments)
+    ended = CliRunner().invoke(COMMANDS, arguments)
     assert ended.exit_code == code, ended.output
     return ended.output
 
