@@ -218,7 +218,7 @@ def test_a_schema_is_laid_out_field_by_field() -> None:
     assert [(row.field, row.type, row.default, row.personal) for row in laid] == [
         ("x", "list of Item", "", True),
         ("x[].count", "int", "", False),
-        ("y", "null | Mood; calm, cross, others are read as calm", "null", False),
+        ("y", "null | Mood: calm, cross, others are read as calm", "null", False),
     ]
     assert len(rows(tree("int"))) == 3, "a type that holds itself is laid out once"
 
