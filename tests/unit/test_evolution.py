@@ -86,6 +86,9 @@ BREAKS = {
         one(MICROS | {"logicalType": "timestamp-millis"}), one(MICROS), "x", "logical", BOTH,
     ),
     "a plain number that becomes a time": (one("long"), one(MICROS), "x", "logical", BOTH),
+    "another unit": (
+        one({"type": "long", "unit": "seconds"}), one({"type": "long", "unit": "milliseconds"}), "x", "logical", BOTH,
+    ),
     "an id that becomes text": (one({"type": "string", "logicalType": "uuid"}), one("string"), "x", "logical", BOTH),
     "a field renamed with an alias": (one("int"), record(("y", "int", {"aliases": ["x"]})), "x", "renamed", OLD),
     "a field renamed with an alias, a default before": (
