@@ -150,6 +150,7 @@ def _properties(old: Schema, new: Schema) -> Iterator[Break]:
     """What the schema says of the event beside its fields; a schema of fields alone says nothing to compare."""
     if "topic" not in old or "topic" not in new:
         return
+    alike = _on_the_wire(old) == _on_the_wire(new)
     for name in ("topic", "stage", "terminal", "blocks", "ingest"):
         was, now = old.get(name), new.get(name)
         if was == now:
@@ -159,7 +160,7 @@ def _properties(old: Schema, new: Schema) -> Iterator[Break]:
             instead = "declare a new event class for the new topic; emit both until nobody reads the old one"
             yield Break("", name, f"{what}: jobs in flight would wait where nobody looks", instead, ("old", "new"))
         else:
-            yield Break("", name, what, _IN_FLIGHT[name](was, now), ())
+            yield Break("", name, what, _ALIKE if alike and name != "ingest" else _IN_FLIGHT[name](was, now), ())
 
 
 _IN_FLIGHT: dict[str, Callable[[Any, Any], str]] = {
@@ -179,6 +180,23 @@ _IN_FLIGHT: dict[str, Callable[[Any, Any], str]] = {
         "users may submit it from here on" if now else "clients and `farandole submit` no longer find it by default"
     ),
 }
+
+
+_ALIKE = (
+    "no field differs, so records of both versions name one schema and projectors give them all one meaning; "
+    "add an optional field in the same release, and records keep what they were written with"
+)
+
+
+def _on_the_wire(node: Any) -> Any:
+    """A schema, or a part of one, as far as its fingerprint goes."""
+    if isinstance(node, list):
+        return [_on_the_wire(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _on_the_wire(node[key]) for key in ("name", "type", "fields", "items", "values") if key in node}
+    kept |= {key: node[key] for key in ("symbols", "size") if key in node}
+    return kept["type"] if kept.keys() == {"type"} else kept
 
 
 def _shown(value: object) -> str:

@@ -168,6 +168,13 @@ def test_a_break_says_who_why_and_how_to_do_it_instead() -> None:
     assert found.instead.startswith("give it a default (such as `= None`)")
 
 
+def test_another_stage_alone_is_one_schema_on_the_wire_with_a_field_beside_it_is_another() -> None:
+    old, new = record(("x", MICROS), topic="t", stage="a"), record(("x", MICROS, {"doc": "when"}), topic="t", stage="b")
+    assert "add an optional field in the same release" in problems(old, new)[0].instead
+    new["fields"].append({"name": "y", "type": ["null", "int"], "default": None})
+    assert "a record keeps the stage it was written with" in problems(old, new)[0].instead
+
+
 def history(*schemas: Schema, retired: int = 0, name: str = "orders.Placed") -> dict[str, History]:
     return {name: History(name, dict(enumerate(schemas, 1)), retired)}
 
