@@ -12,8 +12,8 @@ from farandole.contracts.resolution import HARMLESS, Fault, faults
 Reader = Literal["old", "new"]
 
 DEFAULT_SYMBOL = (
-    "give the enum a default symbol first (`_missing_` returns it), release that, retire the versions before it "
-    "(`farandole schemas retire`), then add symbols"
+    "give the enum a default symbol first (`__unknown__`, of a Literal `Unknown`), release that, retire the versions "
+    "before it (`farandole schemas retire`), then add symbols"
 )
 
 
@@ -98,7 +98,7 @@ def _words(fault: Fault, reader: Reader, old: str, new: str) -> tuple[str, str]:
         case "symbol", _:
             return (
                 f"symbols gone: {fault.written}; the enum has no default symbol",
-                "keep them, or give the enum a default symbol (`_missing_` returns it)",
+                "keep them, or give the enum a default symbol (`__unknown__`, of a Literal `Unknown`)",
             )
         case "branch", "old":
             return f"may hold {fault.written} now", "add a field of its own for it, with a default"

@@ -31,9 +31,7 @@ class Mood(StrEnum):
     CALM = "calm"
     CROSS = "cross"
 
-    @classmethod
-    def _missing_(cls, _value: object) -> Mood:
-        return cls.CALM
+    __unknown__ = "calm"
 
 
 class LaterMood(StrEnum):
@@ -41,9 +39,7 @@ class LaterMood(StrEnum):
     CROSS = "cross"
     SAD = "sad"
 
-    @classmethod
-    def _missing_(cls, _value: object) -> LaterMood:
-        return cls.CALM
+    __unknown__ = "calm"
 
 
 LaterMood.__name__ = "Mood"

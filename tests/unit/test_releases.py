@@ -24,9 +24,7 @@ class Mood(StrEnum):
 DEFAULT_MOOD = (
     MOODS
     + """
-    @classmethod
-    def _missing_(cls, value):
-        return cls.CALM
+    __unknown__ = "calm"
 """
 )
 
@@ -167,3 +165,49 @@ def test_every_record_that_this_project_released_is_read_by_its_class_of_today()
                 )
                 if name in names:
                     names[name].read(fields)
+
+
+KINDS = """
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import Annotated, Literal
+from uuid import UUID
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+class Card(Part):
+    kind: Literal["card"] = "card"
+    number: str
+
+class Transfer(Part):
+    kind: Literal["transfer"] = "transfer"
+    at: AwareDatetime
+
+class Node(Part):
+    children: list["Node"] = []
+    left: "Node | None" = None
+"""
+FIELDS = """number: str
+    payment: Card | Transfer
+    many: list[Card | Transfer | None]
+    tree: Node
+    price: Annotated[Decimal, Field(max_digits=9, decimal_places=2)]
+    day: date
+    clock: time
+    span: timedelta
+    raw: bytes
+    ref: UUID
+    share: float
+    sizes: dict[str, int]
+    amount"""
+
+
+def test_records_of_every_kind_of_field_are_kept_and_decode(deploy: Deploys) -> None:
+    folder = deploy.released(("number: str\n    amount", FIELDS), events=KINDS + EVENTS)
+    farandole("schemas", "check")
+    first, second, third = json.loads((folder / "tests/golden/orders.Placed/1.json").read_text())["records"]
+    assert [each["payment"]["kind"] for each in (first, second, third)] == ["card", "transfer", "card"]
+    assert first["raw"] == "\0ÿ\0"
+    assert (first["tree"]["left"], second["tree"]["children"]) == (None, [])
