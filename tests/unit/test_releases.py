@@ -130,6 +130,7 @@ def test_a_renamed_class_with_an_alias_breaks_nobody(deploy: Deploys) -> None:
     deploy.released()
     deploy(("class Priced(Event,", 'class Costed(Event, aliases=("Priced",),'))
     farandole("schemas", "check")
+    assert "its last release was orders.Priced version 1" in farandole("schemas", "diff", "Costed")
     assert "released orders.Costed version 1" in farandole("schemas", "release")
 
 
