@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farandole.cli.console import cell, say, show, show_json, table
+from farandole.cli.console import cell, note, say, show, show_json, table
 from farandole.cli.contract import Json, opened
 from farandole.errors import ExitCode, FarandoleError
 
@@ -46,7 +46,7 @@ def schemas_show(
         personal = "personal" if row.personal else ""
         view.add_row(*(cell(text, style) for text in (row.field, row.type, row.default, personal, row.doc)))
     show(view)
-    say(_released(history), "dim")
+    say(_released(full, history), "dim")
 
 
 def schemas_diff(
@@ -57,20 +57,23 @@ def schemas_diff(
 ) -> None:
     """What changed between two versions of an event type, and whom it breaks."""
     from farandole.contracts.evolution import problems
+    from farandole.contracts.history import NEXT
     from farandole.contracts.outline import changes
 
     full, now, history = _found(name)
     if not history.versions:
         raise FarandoleError(f"{full} was not released yet: `farandole schemas release`", ExitCode.NOT_FOUND)
+    if history.name != full and old is None:
+        note(f"{full} was not released yet; its last release was {history.name} version {history.last}")
     first = old or history.last
     before, after = _pick(full, now, history, first), _pick(full, now, history, new)
     found, told_of = changes(before, after), problems(before, after)
-    names = (_named(first), _named(new))
+    names = (_named(first), _named(new) if new else NEXT)
     if json:
         rows = [{**asdict(one), "breaks": one.who(*names)} for one in told_of]
         show_json({"event": full, "old": first, "new": new, "changes": [asdict(c) for c in found], "problems": rows})
         return
-    say(f"{full}: from {names[0]} to {names[1]}", "bold")
+    say(f"{full}: from {_named(first)} to {_named(new)}", "bold")
     if not found:
         say("no difference, texts for people aside")
         return
@@ -90,14 +93,14 @@ def told(event: str, problem: Break, breaks: Sequence[str], versions: Sequence[s
     what = f"{event}{f' field {problem.field!r}' if problem.field else ''}: {problem.what}"
     if problem.warning:
         since = f" (version {', '.join(versions)})" if versions else ""
-        return [f"to know: {what}{since}: {problem.instead}"]
+        return [f"note: {what}{since}: {problem.instead}"]
     return [what, *(f"  {sentence}" for sentence in breaks), f"  instead: {problem.instead}"]
 
 
 def _found(name: str) -> tuple[str, Schema | None, History]:
     """(full name, the class's schema, what was released). Raises FarandoleError when there is neither."""
     from farandole.contracts import files, releases
-    from farandole.contracts.history import History, full_name
+    from farandole.contracts.history import History, earlier_names, full_name
 
     project, settings = opened()
     full = name if "." in name else f"{settings.flow}.{name}"
@@ -106,7 +109,9 @@ def _found(name: str) -> tuple[str, Schema | None, History]:
     if full not in classes and full not in known:
         there = ", ".join(sorted(classes.keys() | known.keys()))
         raise FarandoleError(f"no event type {name!r}; there is: {there}", ExitCode.NOT_FOUND)
-    return full, classes.get(full), known.get(full, History(full, {}))
+    schema = classes.get(full)
+    names = [full, *(earlier_names(schema)[::-1] if schema else ())]
+    return full, schema, next((known[each] for each in names if each in known), History(full, {}))
 
 
 def _pick(full: str, now: Schema | None, history: History, number: int | None) -> Schema:
@@ -114,7 +119,7 @@ def _pick(full: str, now: Schema | None, history: History, number: int | None) -
     schema = now if number is None else history.versions.get(number)
     if schema is None:
         what = "the class is gone" if number is None else f"version {number} was not released"
-        raise FarandoleError(f"{full}: {what}; {_released(history)}", ExitCode.NOT_FOUND)
+        raise FarandoleError(f"{full}: {what}; {_released(full, history)}", ExitCode.NOT_FOUND)
     return schema
 
 
@@ -122,8 +127,9 @@ def _named(number: int | None) -> str:
     return "the class" if number is None else f"version {number}"
 
 
-def _released(history: History) -> str:
+def _released(full: str, history: History) -> str:
     if not history.versions:
         return "no version was released yet"
     retired = f"; readers up to version {history.retired} are retired" if history.retired else ""
-    return f"released: {', '.join(map(str, history.versions))}{retired}"
+    name = "" if history.name == full else f" as {history.name}"
+    return f"released{name}: {', '.join(map(str, history.versions))}{retired}"

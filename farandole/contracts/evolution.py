@@ -11,14 +11,9 @@ from farandole.contracts.resolution import HARMLESS, Fault, faults
 
 Reader = Literal["old", "new"]
 
-#: Said of every change of a type: nothing that was released can mean something else.
-BESIDE = (
-    "keep it and add a new field beside it, with a default; fill both for one release; the old one stays, "
-    "or goes when the readers that need it are retired"
-)
 DEFAULT_SYMBOL = (
-    "give the enum a default symbol first (`_missing_` returns it), release that, retire the versions before it "
-    "(`farandole schemas retire`), then add symbols"
+    "give the enum a default symbol first (`__unknown__`, of a Literal `Unknown`), release that, retire the versions "
+    "before it (`farandole schemas retire`), then add symbols"
 )
 
 
@@ -46,7 +41,7 @@ class Break:
         return [sentences[reader] for reader in self.readers]
 
 
-_VERBS = {"topic": "never meet", "renamed": "would lose the value in"}
+_VERBS = {"topic": "never meet", "renamed": "lose the value in", "gone": "pass over"}
 
 
 def problems(old: Schema, new: Schema) -> list[Break]:
@@ -103,7 +98,7 @@ def _words(fault: Fault, reader: Reader, old: str, new: str) -> tuple[str, str]:
         case "symbol", _:
             return (
                 f"symbols gone: {fault.written}; the enum has no default symbol",
-                "keep them, or give the enum a default symbol (`_missing_` returns it)",
+                "keep them, or give the enum a default symbol (`__unknown__`, of a Literal `Unknown`)",
             )
         case "branch", "old":
             return f"may hold {fault.written} now", "add a field of its own for it, with a default"
@@ -112,8 +107,16 @@ def _words(fault: Fault, reader: Reader, old: str, new: str) -> tuple[str, str]:
         case "name", _:
             return _renamed(fault, old, new)
         case "logical", _:
-            return f"was {old}, is {new}: the same bytes would mean something else", BESIDE
-    return f"was {old}, is {new}", BESIDE
+            return f"was {old}, is {new}: the same bytes would mean something else", _beside(fault.path)
+    return f"was {old}, is {new}", _beside(fault.path)
+
+
+def _beside(path: str) -> str:
+    name = "".join(char for char in path.rpartition(".")[2] if char not in "[]{}")
+    return (
+        f"keep it, and add a new field beside it with a default (such as `{name}_2`); fill both for one release, "
+        "then drop the old one if it has a default"
+    )
 
 
 def _default(told: str) -> str:
@@ -147,6 +150,7 @@ def _properties(old: Schema, new: Schema) -> Iterator[Break]:
     """What the schema says of the event beside its fields; a schema of fields alone says nothing to compare."""
     if "topic" not in old or "topic" not in new:
         return
+    alike = _on_the_wire(old) == _on_the_wire(new)
     for name in ("topic", "stage", "terminal", "blocks", "ingest"):
         was, now = old.get(name), new.get(name)
         if was == now:
@@ -156,7 +160,7 @@ def _properties(old: Schema, new: Schema) -> Iterator[Break]:
             instead = "declare a new event class for the new topic; emit both until nobody reads the old one"
             yield Break("", name, f"{what}: jobs in flight would wait where nobody looks", instead, ("old", "new"))
         else:
-            yield Break("", name, what, _IN_FLIGHT[name](was, now), ())
+            yield Break("", name, what, _ALIKE if alike and name != "ingest" else _IN_FLIGHT[name](was, now), ())
 
 
 _IN_FLIGHT: dict[str, Callable[[Any, Any], str]] = {
@@ -176,6 +180,23 @@ _IN_FLIGHT: dict[str, Callable[[Any, Any], str]] = {
         "users may submit it from here on" if now else "clients and `farandole submit` no longer find it by default"
     ),
 }
+
+
+_ALIKE = (
+    "no field differs, so records of both versions name one schema and projectors give them all one meaning; "
+    "add an optional field in the same release, and records keep what they were written with"
+)
+
+
+def _on_the_wire(node: Any) -> Any:
+    """A schema, or a part of one, as far as its fingerprint goes."""
+    if isinstance(node, list):
+        return [_on_the_wire(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _on_the_wire(node[key]) for key in ("name", "type", "fields", "items", "values") if key in node}
+    kept |= {key: node[key] for key in ("symbols", "size") if key in node}
+    return kept["type"] if kept.keys() == {"type"} else kept
 
 
 def _shown(value: object) -> str:

@@ -75,8 +75,8 @@ def _records(node: Any, names: Named, suffix: str) -> Iterator[tuple[str, Schema
 
 
 def _kind(node: Any, names: Named) -> str:
-    enums = [one for one in _enums(node, names) if one]
-    return "; ".join([told(node, names), *enums])
+    symbols = "; ".join(_enums(node, names))
+    return told(node, names) + (f": {symbols}" if symbols else "")
 
 
 def _enums(node: Any, names: Named) -> Iterator[str]:

@@ -153,6 +153,8 @@ def _plain(value: Any) -> Any:
     match value:
         case bytes():
             return value.decode("latin-1")
+        case (str(), inner):  # one of several records, with its name
+            return _plain(inner)
         case dict():
             return {name: _plain(inner) for name, inner in value.items()}
         case list():

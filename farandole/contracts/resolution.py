@@ -208,12 +208,15 @@ def _of_the_field(w: Schema, r: Schema, path: str) -> Iterator[Fault]:
 
 
 def _logical(node: Schema) -> tuple[Any, ...]:
-    name = node.get("logicalType")
-    return (name, node.get("precision"), node.get("scale", 0)) if name == "decimal" else (name,)
+    """What a type means beside the values it holds: its logical type, and the unit where it tells one."""
+    name, unit = node.get("logicalType"), node.get("unit")
+    return (name, unit, node.get("precision"), node.get("scale", 0)) if name == "decimal" else (name, unit)
 
 
 def _logical_words(node: Schema) -> str:
-    name, *digits = _logical(node)
+    name, unit, *digits = _logical(node)
+    if unit:
+        return f"{name or node['type']} in {unit}"
     return f"decimal({', '.join(map(str, digits))})" if digits else name or ""
 
 

@@ -48,20 +48,32 @@ class Jar:
 
 def locked() -> list[Jar]:
     """The jars of kafka.lock, in the order of the classpath."""
-    lines = files("farandole.stack").joinpath(LOCK).read_text(encoding="utf-8").splitlines()
+    return parse(files("farandole.stack").joinpath(LOCK).read_text(encoding="utf-8"))
+
+
+def parse(lock: str) -> list[Jar]:
+    """The jars that the text of a lock names, in its order."""
+    lines = lock.splitlines()
     return [Jar(*line.replace(" ", ":").split(":")) for line in lines if line and not line.startswith("#")]
 
 
 def fetch(cache: Path, repository: str, say: Callable[[str], None]) -> list[Path]:
-    """The classpath, downloaded where it is not in `cache` yet; of several that need it at once one downloads."""
+    """Kafka's classpath, as `fetch_all` says."""
+    return fetch_all(locked(), f"Kafka {KAFKA}", cache, repository, say)
+
+
+def fetch_all(jars: list[Jar], what: str, cache: Path, repository: str, say: Callable[[str], None]) -> list[Path]:
+    """The files of `jars`, downloaded where they are not in `cache` yet; of several that need them at once one downloads.
+
+    `what` names them for the reader of `say`. Raises FarandoleError (NO_NETWORK) naming the jar that cannot be had.
+    """
     folder = cache / "jars"
-    jars = locked()
     if any(not (folder / jar.path).exists() for jar in jars):
         folder.mkdir(parents=True, exist_ok=True)
         with exclusive(cache / "jars.lock"):
             missing = [jar for jar in jars if not (folder / jar.path).exists()]
             if missing:
-                say(f"downloading Kafka {KAFKA} ({len(missing)} jars, once)")
+                say(f"downloading {what} ({len(missing)} jars, once)")
                 _download_all(missing, cache, folder, repository)
     return [folder / jar.path for jar in jars]
 

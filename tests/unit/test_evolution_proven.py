@@ -7,13 +7,16 @@ from io import BytesIO
 from typing import Any
 
 import fastavro
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from farandole.contracts import codec, framing
 from farandole.contracts.envelope_fields import Schema
 from farandole.contracts.evolution import problems
 from farandole.contracts.examples import examples
 from farandole.contracts.resolution import Named
+from farandole.errors import Poison
 from tests.unit.avro_edges import edges, lost
 
 PRIMITIVES = ["boolean", "int", "long", "float", "double", "bytes", "string"]
@@ -117,7 +120,23 @@ def test_a_break_is_told_where_and_only_where_a_record_cannot_be_read(pair: tupl
     assert told == happens
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pairs())
+def test_the_runtime_reads_what_breaks_nobody_and_refuses_what_cannot_be_read(pair: tuple[Schema, Schema]) -> None:
+    for written, wanted in (pair, pair[::-1]):
+        writer, reader = codec.writer(written), codec.writer(wanted)
+        names = Named(written)
+        for _, raw in edges(names.root, names):
+            try:
+                fastavro.schemaless_reader(BytesIO(raw), copy.deepcopy(written), copy.deepcopy(wanted))
+            except Exception:  # noqa: BLE001  however it fails, the record cannot be read
+                with pytest.raises(Poison):
+                    codec.decode(framing.single_object(writer.fingerprint) + raw, writer, reader)
+            else:
+                codec.decode(framing.single_object(writer.fingerprint) + raw, writer, reader)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(pairs())
 def test_an_example_reads_as_what_it_was_made_of(pair: tuple[Schema, Schema]) -> None:
     made = examples(pair[0])
