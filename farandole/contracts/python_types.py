@@ -26,6 +26,14 @@ _PLAIN: dict[str, tuple[str, str]] = {
 #: What a class for reading may hold in a wider type: Avro reads the one as the other.
 _WIDER = {"int": "long", "float": "double"}
 
+#: The logical types of Avro 1.12.
+_TIMES = [f"{kind}-{unit}" for kind in ("timestamp", "local-timestamp") for unit in ("millis", "micros", "nanos")]
+_MEANT = frozenset(["decimal", "big-decimal", "uuid", "date", "time-millis", "time-micros", "duration", *_TIMES])
+
+#: Types that values cannot tell apart in Python, in a union.
+_FAMILIES = {"int": "numbers", "long": "numbers", "float": "numbers", "double": "numbers"}
+_FAMILIES |= {"string": "texts", "enum": "texts", "bytes": "texts", "fixed": "texts"}
+
 _NAMED = ("record", "enum", "fixed", "error")
 
 
@@ -147,10 +155,18 @@ class Annotations:
         others = [branch for branch in branches if branch != "null"]
         if not others:
             raise Unfit(f"{path}: it is always null, which says nothing; expected a type")
-        made = list(dict.fromkeys(self.of(branch, path, notes) for branch in others))
-        if len(made) != len(others):
-            raise Unfit(f"{path}: a union of types that are one in Python: {' | '.join(made)}; expected one of them")
+        made = [self.of(branch, path, notes) for branch in others]
+        families = [_FAMILIES.get(what, what) for what in map(self._what, others)]
+        apart = [family for family in families if family != "record"]
+        if len(set(apart)) != len(apart) or {"map", "record"} <= set(families):
+            raise Unfit(f"{path}: {' | '.join(made)} cannot be told apart in Python; expected one of them")
         return " | ".join([*made, *(["None"] if len(others) < len(branches) else [])])
+
+    def _what(self, kind: Any) -> str:
+        """The Avro type that carries one branch of a union."""
+        if isinstance(kind, str):
+            return str(self._named[short(kind)]["type"]) if short(kind) in self._named else kind
+        return self._what(kind["type"])
 
     def _plain(self, kind: str, logical: str | None, path: str, notes: list[str]) -> str:
         found = _PLAIN.get(f"{kind}:{logical}") if logical else _PLAIN.get(kind)
@@ -225,6 +241,8 @@ class Annotations:
 
 
 def _logical(kind: Schema) -> str | None:
-    """What a plain type stands for. A span of time has none in Avro that fits, so its unit tells."""
-    found = kind.get("logicalType") or kind.get("unit")
-    return None if found is None else str(found)
+    """What a plain type stands for, where Avro or we give it a meaning: other logical types are to be ignored."""
+    if kind["type"] == "long" and kind.get("unit") == "microseconds":
+        return "microseconds"  # a span of time: Avro's own has months, and no sign
+    found = kind.get("logicalType")
+    return str(found) if found in _MEANT else None
