@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from farandole import Agent, Event, ids
-from farandole.codec import contract
+from farandole.contracts.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings, load_settings
 from farandole.worker import prepare

@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, Producer
 from hop import Classified, agent, make_topics
 
 from farandole import ids
-from farandole.codec import contract
+from farandole.contracts.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings, load_settings
 from farandole.worker import prepare

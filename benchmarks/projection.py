@@ -20,7 +20,8 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from farandole import codec, envelope, ids, kafka, postgres, projections, reading, schema_log, topics
+from farandole import envelope, ids, kafka, postgres, projections, reading, topics
+from farandole.contracts import codec, schema_log
 from farandole.event import Event
 from farandole.migrate import migrate
 from farandole.postgres import Connection, sql

@@ -129,8 +129,8 @@ def _write(source: Traversable, target: Path, values: dict[str, str]) -> None:
 
 
 def _write_schemas(target: Path) -> None:
-    from farandole import schemas
+    from farandole.contracts import files
     from farandole.project import require_project
 
     project = require_project(target)
-    schemas.write(project, str(project.table["flow"]))
+    files.write(project, str(project.table["flow"]))

@@ -10,12 +10,12 @@ from typing import Any
 
 from farandole import kafka
 from farandole.agent import Agent
-from farandole.avro import topic_of
+from farandole.contracts.deriving import topic_of
+from farandole.contracts.schema_log import SCHEMA_TOPIC
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Unreachable
 from farandole.event import Event
 from farandole.flow import RUNTIME_EVENTS
 from farandole.kafka import KafkaError, KafkaException
-from farandole.schema_log import SCHEMA_TOPIC
 from farandole.settings import Settings
 
 #: Dead letters are few; one partition keeps them in order.

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from farandole import codec, envelope, ids
+from farandole import envelope, ids
+from farandole.contracts import codec
+from farandole.contracts.lookup import Schemas
 from farandole.event import Event
 from farandole.kafka import Record
-from farandole.schema_log import SchemaLog
 from farandole.settings import Settings
 from tests.oracle import Happened
 
@@ -69,9 +70,9 @@ class Log:
         return Record(self.settings.topic(topic), partition, offset, START // 1000, key, value, [])
 
 
-def schemas(settings: Settings) -> SchemaLog:
+def schemas(settings: Settings) -> Schemas:
     """A schema log that knows the events of this module, without a broker."""
-    log = SchemaLog(settings)
+    log = Schemas(settings)
     for event in EVENTS:
         log.add(codec.contract(event, settings.flow).writer)
     return log

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from farandole import flow, graph, schemas
+from farandole import flow, graph
+from farandole.contracts import files
 from farandole.examination import Examination, Finding, need
 from farandole.flow import RUNTIME_EVENTS
 from farandole.project import find_project, require_project
@@ -42,7 +43,7 @@ def check_agents(state: Examination) -> Iterator[Finding]:
 def check_schemas(state: Examination) -> Iterator[Finding]:
     """schemas: the .avsc files are those of the classes"""
     need(state.events is not None, "agents that load")
-    drift = schemas.check(need(state.project, "a project"), need(state.settings, "settings").flow)
+    drift = files.check(need(state.project, "a project"), need(state.settings, "settings").flow)
     for one in drift:
         yield Finding("schemas", "problem", f"{one.file.name}: {one.field} {one.what}", "farandole schemas write")
     if not drift:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from farandole import asking, kafka, migrate, postgres, schema_log, topics
+from farandole import asking, kafka, migrate, postgres, topics
 from farandole.brokers import suspects
+from farandole.contracts import schema_log
 from farandole.examination import Examination, Finding, need
 from farandole.settings import Settings
 

@@ -70,10 +70,10 @@ def migrate(json: Json = False) -> None:
 @schemas.command("write")
 def schemas_write() -> None:
     """Write one .avsc an event type into schemas/, derived from its class; remove those whose class is gone."""
-    from farandole import schemas as derived
+    from farandole.contracts import files
 
     project, settings = opened()
-    touched = derived.write(project, settings.flow)
+    touched = files.write(project, settings.flow)
     for path in touched:
         say(f"{'wrote' if path.exists() else 'removed'} {path.relative_to(project.root)}")
     if not touched:
@@ -83,10 +83,10 @@ def schemas_write() -> None:
 @schemas.command("check")
 def schemas_check(json: Json = False) -> None:
     """Exit code 1 when a .avsc differs from its class, naming the file and the field."""
-    from farandole import schemas as derived
+    from farandole.contracts import files
 
     project, settings = opened()
-    drift = derived.check(project, settings.flow)
+    drift = files.check(project, settings.flow)
     if json:
         show_json(
             [{"file": str(one.file.relative_to(project.root)), "field": one.field, "what": one.what} for one in drift]
@@ -106,11 +106,13 @@ def schemas_check(json: Json = False) -> None:
 @schemas.command("publish")
 def schemas_publish() -> None:
     """Write the schemas to the schema topic, so that any client can read and write the flow's events."""
-    from farandole import schemas as derived
+    from farandole.contracts import publishing
     from farandole.flow import RUNTIME_EVENTS, event_classes
 
     project, settings = opened()
-    for writer in derived.publish(settings, [*event_classes(project), *RUNTIME_EVENTS]):
+    events = [*event_classes(project), *RUNTIME_EVENTS]
+    publishing.publish(settings, events, registering=True)
+    for writer in publishing.writers(events, settings.flow):
         say(f"{writer.fingerprint.hex()}  {writer.name}{'  (payload only)' if writer.missing else ''}")
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from farandole import kafka, schemas, topics
+from farandole import kafka, topics
 from farandole.agent import Agent, Wiring
+from farandole.contracts import publishing
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError
 from farandole.migrate import migrate
 from farandole.settings import Settings
@@ -79,15 +80,15 @@ def prepare(settings: Settings, wirings: Sequence[Wiring]) -> list[Wiring]:
     for row in rows:
         if row.status == "drift":
             log.warning("topic_drift %s: %s is %s, declared %s", row.topic, row.setting, row.found, row.declared)
-    schemas.publish(settings, {contract.event for wiring in wirings for contract in wiring.contracts})
+    contracts = publishing.publish(settings, {contract.event for one in wirings for contract in one.contracts})
     written = {name for wiring in wirings for name in wiring.writes}
     limits = topics.limits(settings, sorted(written))
-    return [replace(wiring, limits=limits) for wiring in wirings]
+    return [replace(wiring.written_with(contracts), limits=limits) for wiring in wirings]
 
 
 def describe(settings: Settings, wiring: Wiring) -> str:
     """One line: agent, group, what it reads and emits, and where its handler is."""
-    reads = ", ".join(wiring.reads)
+    reads = ", ".join(dict.fromkeys(contract.writer.name for contract in wiring.reads.values()))
     emits = (
         ", ".join(contract.writer.name for event, contract in wiring.emits.items() if event in wiring.handler.emits)
         or "nothing"

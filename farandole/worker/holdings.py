@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from farandole.codec import Contract
+from farandole.contracts.codec import Contract
 from farandole.envelope import Coordinates
 from farandole.event import Event
 from farandole.kafka import Record

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from farandole import ids, postgres
-from farandole.codec import contract
+from farandole.contracts.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings
 from tests.commands import environment, running

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from farandole import codec, envelope, kafka, schema_log, topics
+from farandole import envelope, kafka, topics
+from farandole.contracts import codec, schema_log
 from farandole.project import find_project
 from farandole.projector import run_projector
 from farandole.settings import Settings

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from farandole import brokers, doctor, kafka, migrate, postgres, projections, schemas, topics
+from farandole import brokers, doctor, kafka, migrate, postgres, projections, topics
 from farandole.checks import services
+from farandole.contracts import files
+from farandole.contracts.schema_log import SCHEMA_TOPIC
 from farandole.examination import Finding
 from farandole.flow import agent_files, load_agents
-from farandole.schema_log import SCHEMA_TOPIC
 from farandole.settings import Settings
 from farandole.testing.flow import environment
 from tests.kafka_log import KafkaLog
@@ -39,7 +40,7 @@ def here(tmp_path: Path, farandole_settings: Settings, monkeypatch: pytest.Monke
     """A project of flow `orders` as working folder, its settings in the environment."""
     for variable, value in environment(farandole_settings.model_copy(update={"flow": "orders"})).items():
         monkeypatch.setenv(variable, value)
-    schemas.write(project(tmp_path, agents=AGENTS), "orders")
+    files.write(project(tmp_path, agents=AGENTS), "orders")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from farandole import Agent, BlockingContext, Context, Emitted, Event, load_agent
-from farandole.avro import topic_of
+from farandole.contracts.deriving import topic_of
 from farandole.errors import ConfigurationError
 from farandole.retries import seconds
 from farandole.testing import deliver

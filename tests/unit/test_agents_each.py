@@ -11,7 +11,7 @@ from agents.rules.refusals import CHECKS
 from agents.rules.triage import Triage
 from agents.shop.customers import SeedCustomers
 from farandole import OFFLINE_RULES, Emitted, Failed, load_agent
-from farandole.avro import derive
+from farandole.contracts.deriving import derive
 from farandole.event import Event
 from farandole.testing import deliver
 from schemas import jobs

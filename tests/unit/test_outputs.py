@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farandole import Agent, Event, dead_letter, ids
-from farandole.codec import contract
+from farandole.contracts.codec import contract
 from farandole.dead_letter import DeadLetter
 from farandole.envelope import Coordinates, Emitter, begin
 from farandole.errors import ConfigurationError
@@ -54,7 +54,7 @@ def item(*, fields: bool = True, wake: Wake | None = None, hop: int = 0, **parts
 
 
 def decoded(output: Output, event: type[Event]) -> dict[str, Any]:
-    from farandole import codec
+    from farandole.contracts import codec
 
     return codec.decode(output.value or b"", contract(event, "jobs").writer)
 

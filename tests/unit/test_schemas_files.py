@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from farandole import schemas
 from farandole.cli import app
+from farandole.contracts import files, publishing
 from farandole.errors import ConfigurationError
 from farandole.flow import event_classes, ingest_event
 from tests.unit.projects import EVENTS, project
@@ -28,35 +28,35 @@ def edit(path: Path, old: str, new: str) -> None:
 
 def test_one_file_an_event_type_the_runtime_s_included(tmp_path: Path) -> None:
     found = project(tmp_path)
-    assert sorted(path.name for path in schemas.write(found, "orders")) == FILES
-    assert schemas.write(found, "orders") == []
-    assert schemas.check(found, "orders") == []
+    assert sorted(path.name for path in files.write(found, "orders")) == FILES
+    assert files.write(found, "orders") == []
+    assert files.check(found, "orders") == []
 
 
 def test_a_changed_field_is_named(tmp_path: Path) -> None:
     found = project(tmp_path)
-    schemas.write(found, "orders")
+    files.write(found, "orders")
     edit(tmp_path / "schemas" / "orders.Placed.avsc", '"default": 0\n    }\n  ]', '"default": 1\n    }\n  ]')
-    (drift,) = schemas.check(found, "orders")
+    (drift,) = files.check(found, "orders")
     assert (drift.file.name, drift.field) == ("orders.Placed.avsc", "amount")
     assert drift.what == "default is 0 in the class, 1 in the file"
 
 
 def test_a_missing_and_a_superfluous_field_are_named(tmp_path: Path) -> None:
     found = project(tmp_path)
-    schemas.write(found, "orders")
+    files.write(found, "orders")
     edit(tmp_path / "schemas" / "orders.Priced.avsc", '"name": "total"', '"name": "sum"')
-    found_drift = {(one.field, one.what) for one in schemas.check(found, "orders")}
+    found_drift = {(one.field, one.what) for one in files.check(found, "orders")}
     assert found_drift == {("total", "in the class, not in the file"), ("sum", "in the file, not in the class")}
 
 
 def test_a_missing_a_broken_and_a_stale_file_are_named(tmp_path: Path) -> None:
     found = project(tmp_path)
-    schemas.write(found, "orders")
+    files.write(found, "orders")
     (tmp_path / "schemas" / "orders.Placed.avsc").unlink()
     (tmp_path / "schemas" / "orders.Priced.avsc").write_text("{")
     (tmp_path / "schemas" / "orders.Old.avsc").write_text('{"name": "Old", "topic": "orders.old", "fields": []}')
-    assert {(one.file.name, one.what) for one in schemas.check(found, "orders")} == {
+    assert {(one.file.name, one.what) for one in files.check(found, "orders")} == {
         ("orders.Placed.avsc", "not written yet"),
         ("orders.Priced.avsc", "not JSON"),
         ("orders.Old.avsc", "its event class is gone"),
@@ -68,24 +68,24 @@ def test_writing_removes_derived_files_only(tmp_path: Path) -> None:
     stale, foreign = tmp_path / "schemas" / "orders.Old.avsc", tmp_path / "schemas" / "partner.Thing.avsc"
     stale.write_text('{"name": "Old", "topic": "orders.old", "fields": []}')
     foreign.write_text('{"type": "record", "name": "Thing", "fields": []}')
-    schemas.write(found, "orders")
+    files.write(found, "orders")
     assert not stale.exists()
     assert foreign.exists()
-    assert schemas.check(found, "orders") == []
+    assert files.check(found, "orders") == []
 
 
 def test_line_ends_and_layout_are_no_drift(tmp_path: Path) -> None:
     found = project(tmp_path)
-    schemas.write(found, "orders")
+    files.write(found, "orders")
     path = tmp_path / "schemas" / "orders.Placed.avsc"
     path.write_text(json.dumps(json.loads(path.read_text())) + "\r\n")
-    assert schemas.check(found, "orders") == []
+    assert files.check(found, "orders") == []
 
 
 def test_a_changed_class_is_drift_and_the_command_says_what_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    schemas.write(project(tmp_path), "orders")
+    files.write(project(tmp_path), "orders")
     path = tmp_path / "schemas" / "orders.Billed.avsc"
     edit(path, '"terminal": "done"', '"terminal": "failed"')
     monkeypatch.chdir(tmp_path)
@@ -99,7 +99,7 @@ def test_a_changed_class_is_drift_and_the_command_says_what_to_run(
 
 
 def test_an_ingest_type_may_be_written_without_its_envelope(tmp_path: Path) -> None:
-    found = schemas.writers(event_classes(project(tmp_path)), "orders")
+    found = publishing.writers(event_classes(project(tmp_path)), "orders")
     assert [(writer.name, bool(writer.missing)) for writer in found] == [
         ("orders.Placed", False), ("orders.Placed", True), ("orders.Priced", False), ("orders.Billed", False),
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from farandole import ids, postgres
-from farandole.codec import contract
+from farandole.contracts.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings
 from tests.commands import ROOT, Command, environment, running

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from farandole import ids
-from farandole.codec import contract
+from farandole.contracts.codec import contract
 from farandole.envelope import Emitter, begin
 from tests.eventually import eventually
 from tests.integration.worker.conftest import Stage

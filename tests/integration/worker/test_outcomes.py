@@ -13,8 +13,8 @@ import fastavro
 import pytest
 
 from farandole import ids
-from farandole.avro import derive
-from farandole.codec import contract
+from farandole.contracts.codec import contract
+from farandole.contracts.deriving import derive
 from farandole.envelope import Emitter, begin
 from farandole.settings import load_settings
 from farandole.stack.status import Endpoints

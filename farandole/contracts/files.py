@@ -1,4 +1,4 @@
-"""The derived schemas: one .avsc an event type beside its class, checked for drift, published to the schema topic."""
+"""The derived schemas: one .avsc an event type beside its class, checked for drift."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from farandole import codec, schema_log, topics
-from farandole.avro import Schema, derive
-from farandole.codec import Writer
-from farandole.event import Event
+from farandole.contracts import codec
+from farandole.contracts.deriving import derive
+from farandole.contracts.envelope_fields import Schema
 from farandole.flow import RUNTIME_EVENTS, event_classes
 from farandole.project import Project
-from farandole.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +81,6 @@ def differences(derived: Schema, found: Schema) -> Iterator[tuple[str, str]]:
     for key in sorted((derived.keys() | found.keys()) - {"fields"}):
         if derived.get(key) != found.get(key):
             yield "", f"{key} is {_show(derived.get(key))} in the class, {_show(found.get(key))} in the file"
-
-
-def writers(events: Iterable[type[Event]], flow: str) -> list[Writer]:
-    """The schemas that records of these events may be written with; of an ingest type also the one without envelope."""
-    found: list[Writer] = []
-    for event in events:
-        found.append(codec.contract(event, flow).writer)
-        if event.__event__.ingest:
-            found.append(codec.writer(derive(event, flow, envelope=False)))
-    return found
-
-
-def publish(settings: Settings, events: Iterable[type[Event]]) -> list[Writer]:
-    """Make the schemas of these events known to every reader, before the first record written with them."""
-    wanted = writers(events, settings.flow)
-    if settings.create_topics:
-        topics.ensure(
-            settings, [topic for topic in topics.of_events(settings, ()) if topic.name == schema_log.SCHEMA_TOPIC]
-        )
-    schema_log.publish(settings, wanted)
-    return wanted
 
 
 def _stale(project: Project, wanted: Iterable[Path]) -> list[Path]:

@@ -13,31 +13,11 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
+from farandole.contracts import envelope_fields
+from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
+from farandole.contracts.envelope_fields import UUID as UUID_TYPE
 from farandole.errors import ConfigurationError
 from farandole.event import Event
-
-Schema = dict[str, Any]
-
-_UUID = {"type": "string", "logicalType": "uuid"}
-_OPTIONAL_UUID = ["null", _UUID]
-_OPTIONAL_INT = ["null", "int"]
-
-#: The envelope, first in every record. Times are microseconds since 1970, UTC.
-ENVELOPE: tuple[Schema, ...] = (
-    {"name": "event_id", "type": _UUID, "doc": "names the fact; derived from its causes"},
-    {"name": "trace_id", "type": _UUID, "doc": "the job"},
-    {"name": "causation_id", "type": _OPTIONAL_UUID, "default": None, "doc": "the event that caused this one"},
-    {"name": "occurred_at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
-    {"name": "emitted_by", "type": "string", "doc": "agent and version"},
-    {"name": "run", "type": "int", "default": 0, "doc": "raised by a redrive or a resubmission"},
-    {"name": "hop", "type": "int", "default": 0, "doc": "handlings between the submission and this event"},
-    {"name": "attempt", "type": "int", "default": 1, "doc": "which attempt of the handler produced it"},
-    {"name": "scope_id", "type": _OPTIONAL_UUID, "default": None, "doc": "the fan-out it belongs to"},
-    {"name": "part", "type": _OPTIONAL_INT, "default": None, "doc": "its place there, from 0"},
-    {"name": "parts", "type": _OPTIONAL_INT, "default": None, "doc": "how many parts there are"},
-    {"name": "tenant", "type": ["null", "string"], "default": None, "doc": "whose job it is"},
-)
-ENVELOPE_FIELDS: tuple[str, ...] = tuple(field["name"] for field in ENVELOPE)
 
 _PLAIN: dict[Any, Any] = {
     str: "string",
@@ -45,7 +25,7 @@ _PLAIN: dict[Any, Any] = {
     float: "double",
     bool: "boolean",
     bytes: "bytes",
-    UUID: _UUID,
+    UUID: UUID_TYPE,
     date: {"type": "int", "logicalType": "date"},
     AwareDatetime: {"type": "long", "logicalType": "timestamp-micros"},
 }
@@ -78,12 +58,14 @@ def derive(event: type[Event], flow: str, *, envelope: bool = True) -> Schema:
     declared = event.__event__
     properties: Schema = {"topic": topic_of(event, flow), "stage": declared.stage, "terminal": declared.terminal}
     properties |= {"blocks": declared.blocks or None, "ingest": declared.ingest or None}
-    schema: Schema = {"type": "record", "name": event.__name__, "namespace": flow}
+    schema: Schema = {"type": "record", "name": event.avro_name(), "namespace": flow}
+    if declared.aliases:
+        schema["aliases"] = list(declared.aliases)
     if event.__doc__ and event.__doc__ is not Event.__doc__:
         schema["doc"] = " ".join(event.__doc__.split())
     schema |= {key: value for key, value in properties.items() if value is not None}
-    fields = _Deriver(event.__name__).fields(event)
-    return schema | {"fields": [*(ENVELOPE if envelope else ()), *fields]}
+    fields = _Deriver(event.avro_name()).fields(event)
+    return schema | {"fields": [*(envelope_fields.envelope(declared.ingest) if envelope else ()), *fields]}
 
 
 class _Deriver:
