@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,9 @@ from farandole.errors import ExitCode, FarandoleError
 
 #: Kafka 4 brokers need 17; 25 is what the ahead-of-time cache was measured on.
 NEEDED = 17
+#: Of every Java that is run. Nothing of the user's own: JAVA_TOOL_OPTIONS, KAFKA_*, QUARKUS_* and the like would change
+#: what it does; and a path that is not plain ASCII is one in a locale of UTF-8 alone.
+ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 #: Seconds. `java -version` takes 0.04; a runtime that hangs this long is broken.
 PATIENCE = 20
 

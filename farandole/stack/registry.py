@@ -7,7 +7,6 @@ the registry then starts beside both, and serves on while a test takes one of th
 from __future__ import annotations
 
 import http.client
-import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -145,11 +144,8 @@ class Registry(Service):
             "apicurio.datasource.url": f"jdbc:h2:file:{self.folder / 'registry'};WRITE_DELAY=0",
         }
         properties = [f"-D{key}={value}" for key, value in settings.items()]
-        # Nothing of the user's own: QUARKUS_*, APICURIO_*, JAVA_TOOL_OPTIONS and the like would change what it does.
-        environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
-        return Launch(
-            [str(runtime.command), *FLAGS, *properties, "-jar", str(jar)], environment, self.data / "registry.out"
-        )
+        command = [str(runtime.command), *FLAGS, *properties, "-jar", str(jar)]
+        return Launch(command, java.ENVIRONMENT, self.logs[0])
 
     def answers(self) -> bool:
         """Whether it tells the level of compatibility, which it looks up in its database."""
