@@ -47,7 +47,7 @@ class Checkout:
 
     def processes(self) -> list[int]:
         """Every live process of its stack: of the services, their children, the watchdog."""
-        names = ("kafka", "postgres", "watchdog")
+        names = ("kafka", "postgres", "registry", "watchdog")
         return [one.pid for name in names for one in process.find(process.mark(self.stack.data, name))]
 
     def daemons(self) -> list[int]:
