@@ -1,4 +1,4 @@
-"""Kafka, Postgres and a Schema Registry as Docker containers, for test runs that ask for them with FARANDOLE_TESTCONTAINERS=1."""
+"""Kafka, Postgres and a registry as Docker containers, for test runs that say FARANDOLE_TESTCONTAINERS=1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pytest plug-in: the project comes first on sys.path, and the fixtures for a Kafka, a Postgres and a Schema Registry are there.
+"""The pytest plug-in: the project comes first on sys.path, and the fixtures for the services of tests are there.
 
 It is loaded in every pytest run of an environment that holds farandole, so it imports nothing that is slow.
 """
