@@ -19,10 +19,11 @@ from farandole.checks.registry import look_at
 from farandole.errors import ExitCode, FarandoleError
 from farandole.project import find_project
 from farandole.settings import load_settings
-from farandole.stack import ports
+from farandole.stack import ports, process
 from farandole.stack.stack import Stack
 from farandole.stack.status import Condition, Endpoints
-from tests.integration.stack.checkouts import Checkout, fill, kill
+from tests.eventually import eventually
+from tests.integration.stack.checkouts import Checkout, fill, kill, kill_group
 
 SERVICES = ("KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL", "SCHEMA_REGISTRY_URL")
 
@@ -165,6 +166,19 @@ def test_a_stack_that_wants_no_registry_any_more_keeps_its_schemas(plain: Checko
     assert caught.value.exit_code is ExitCode.DATA_VERSION
     assert marker.read_text() == "2.6.1\n"
     assert plain.stack.status().running
+    marker.write_text(f"{plain.stack.registry.version}\n")
+
+
+def test_an_up_killed_while_the_registry_starts_leaves_nothing_that_down_does_not_end(plain: Checkout) -> None:
+    # Given an `up` killed by SIGKILL when the registry's process had begun
+    command = plain.start("up", "--registry")
+    eventually(lambda: process.find(plain.stack.registry.mark), "the process of the registry")
+    kill_group(command)
+    assert process.find(plain.stack.registry.mark)
+
+    # When it is taken down, then nothing runs
+    assert plain.run("down").returncode == 0
+    assert plain.processes() == []
 
 
 def register(at: Endpoints, number: int) -> int:
