@@ -22,6 +22,8 @@ def require(book: Book, asleep: Iterable[Service], asked: Asked) -> None:
         own = known.port if known else None
         port = asked[service.name] or own
         if port and not (port == own and service.running()):
+            if known and known.pid and not process.port_holder(port):  # it crashed, and its last threads are going
+                ports.await_free({port})
             ports.require(port, service.label, service.option)
 
 

@@ -173,7 +173,10 @@ class Stack:
             self._stop(self._services(registry=True))
 
     def _serves(self, service: Service, asked: int | None) -> bool:
-        return service.running() is not None and asked in (None, service.port) and service.answers()
+        known = getattr(self.book.load(), service.name)
+        if known is None or service.running() is None:
+            return False
+        return asked in (None, known.port) and service.answers()
 
     def _part_with_registry(self) -> None:
         """It is no part of the stack any more; its data stays for a later `up` that asks for it."""

@@ -23,19 +23,18 @@ from farandole.stack import ports, process
 from farandole.stack.stack import Stack
 from farandole.stack.status import Condition, Endpoints
 from tests.eventually import eventually
-from tests.integration.stack.checkouts import Checkout, fill, kill, kill_group
+from tests.integration.stack.checkouts import Checkout, kill, kill_group
 
 SERVICES = ("KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL", "SCHEMA_REGISTRY_URL")
 
 
 @pytest.fixture(scope="module")
-def plain(formatted: Path) -> Iterator[Checkout]:
+def plain() -> Iterator[Checkout]:
     """A checkout whose Kafka and Postgres run, in a folder with a name of more than plain letters."""
     root = Path(tempfile.mkdtemp(prefix="farandole-prüfung 1 "))
     root.chmod(0o755)
     (root / "pyproject.toml").write_text("[tool.farandole]\n")
     checkout = Checkout(root)
-    fill(checkout, formatted)
     with pytest.MonkeyPatch.context() as patched:
         for variable in SERVICES:
             patched.delenv(variable, raising=False)
@@ -179,6 +178,23 @@ def test_an_up_killed_while_the_registry_starts_leaves_nothing_that_down_does_no
     # When it is taken down, then nothing runs
     assert plain.run("down").returncode == 0
     assert plain.processes() == []
+
+
+def test_a_stack_whose_state_was_lost_is_started_anew_without_what_nobody_asks_for(plain: Checkout) -> None:
+    # Given processes of a stack and a registry, whose stack.json cannot be read
+    command = plain.start("up", "--registry")
+    eventually(lambda: process.find(plain.stack.registry.mark), "the process of the registry")
+    kill_group(command)
+    orphans = set(plain.processes())
+    (plain.stack.data / "stack.json").write_text("{")
+
+    # Then `status` tells of them, and `up` starts those that belong to every stack
+    shown = plain.run("status")
+    assert shown.returncode == 1 and "silent" in shown.stdout and "Traceback" not in shown.stderr, shown.stderr
+    answer = plain.run("up")
+    assert answer.returncode == 0, answer.stderr
+    assert not orphans & set(plain.processes())
+    assert len(plain.daemons()) == 2 and not process.find(plain.stack.registry.mark)
 
 
 def register(at: Endpoints, number: int) -> int:
