@@ -113,6 +113,13 @@ class Stack:
                 raise
             return self.endpoints
 
+    def add_registry(self) -> Endpoints:
+        """Start a Schema Registry beside what runs. Whoever owns the stack still does, unlike after `up`."""
+        owner = self.book.load().owner
+        if owner is None:
+            return self.up(registry=True)
+        return self.up(registry=True, owner_pid=owner.pid, wipe_with_owner=owner.wipe)
+
     def down(self, *, wipe: bool = False) -> None:
         """Stop all services; with `wipe` remove their data, ports and logs too. Nothing happens when they are down.
 

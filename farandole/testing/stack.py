@@ -101,8 +101,7 @@ def farandole_registry(request: pytest.FixtureRequest, farandole_stack: Endpoint
     else:
         private: Stack = request.getfixturevalue("farandole_private_stack")
         try:
-            # of the same owner as before: an `up` by nobody would take the stack from this run
-            found = private.up(registry=True, owner_pid=os.getpid(), wipe_with_owner=True)
+            found = private.add_registry()
         except FarandoleError as error:
             pytest.fail(f"no Schema Registry for the tests: {error}", pytrace=False)
         yield str(found.schema_registry_url)

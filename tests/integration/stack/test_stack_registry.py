@@ -8,7 +8,7 @@ import shutil
 import socket
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,33 +115,35 @@ def test_a_first_up_that_asks_for_a_registry_makes_it_part_of_the_stack(plain: C
     assert {address.removeprefix("::ffff:") for address in listening} == {ports.LOOPBACK}
 
 
-def test_ids_and_schemas_survive_a_kill_and_a_restart_of_the_stack(plain: Checkout) -> None:
-    # Given a registry with schemas, killed right after it has promised an id
+def test_ids_and_schemas_survive_a_restart_of_the_stack_and_a_kill(plain: Checkout) -> None:
+    # Given a registry with schemas
     stack = plain.stack
     before = stack.up(registry=True)
-    promised = {number: register(before, number) for number in range(20)}
-    assert len(set(promised.values())) == 20
-    pid = stack.status().services[2].pid
-    assert pid
-    kill(pid)
+    promised = {number: register(before, number) for number in range(10)}
+    assert len(set(promised.values())) == 10
 
-    # Then status says so, and `up` brings it back with all it has promised
-    assert [one.state for one in stack.status().services][2] is Condition.CRASHED
-    assert not (stack.data / "endpoints.json").exists()
-    assert stack.up() == before
-    assert {number: schema_of(before, known)["name"] for number, known in promised.items()} == {
-        number: f"Event{number}" for number in promised
-    }
-
-    # When the stack goes down and up again
+    # When the stack goes down and up again, then it knows them by their ids
     stack.down()
     assert plain.processes() == []
     assert [one.state for one in stack.status().services] == [Condition.STOPPED] * 3
-    assert stack.up() == before
+    assert stack.up(owner_pid=os.getpid()) == before
+    assert {number: schema_of(before, known) for number, known in promised.items()} == named(promised)
 
-    # Then the ids are those of before, and a new schema gets a new one
+    # When it is killed right after it has promised more ids, then status says so
+    promised |= {number: register(before, number) for number in range(10, 30)}
+    pid = stack.status().services[2].pid
+    assert pid
+    kill(pid)
+    assert [one.state for one in stack.status().services][2] is Condition.CRASHED
+    assert not (stack.data / "endpoints.json").exists()
+
+    # And it comes back with all of them, gives none a second time, and the stack is still its owner's
+    assert stack.add_registry() == before
+    assert {number: schema_of(before, known) for number, known in promised.items()} == named(promised)
     assert {number: register(before, number) for number in promised} == promised
-    assert register(before, 20) not in promised.values()
+    assert register(before, 30) not in promised.values()
+    owner = stack.book.load().owner
+    assert owner and owner.pid == os.getpid()
 
 
 def test_a_stack_that_wants_no_registry_any_more_keeps_its_schemas(plain: Checkout) -> None:
@@ -203,10 +205,14 @@ def register(at: Endpoints, number: int) -> int:
     return int(ask(at, f"subjects/event{number}-value/versions", {"schema": schema})["id"])
 
 
-def schema_of(at: Endpoints, number: int) -> dict[str, Any]:
-    """The schema with an id."""
-    found: dict[str, Any] = json.loads(ask(at, f"schemas/ids/{number}")["schema"])
-    return found
+def schema_of(at: Endpoints, number: int) -> str:
+    """What the schema with an id is called."""
+    return str(json.loads(ask(at, f"schemas/ids/{number}")["schema"])["name"])
+
+
+def named(numbers: Iterable[int]) -> dict[int, str]:
+    """What `register` calls them."""
+    return {number: f"Event{number}" for number in numbers}
 
 
 def ask(at: Endpoints, path: str, body: dict[str, str] | None = None) -> Any:
