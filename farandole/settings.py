@@ -6,7 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
@@ -48,8 +48,14 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         None, validation_alias="DATABASE_URL", description="postgresql://user:password@host:port/database"
     )
-    schema_registry_url: str | None = Field(
-        None, validation_alias="SCHEMA_REGISTRY_URL", description="refused: schemas are kept in a topic of its own"
+    schema_registry_url: SecretStr | None = Field(
+        None, validation_alias="SCHEMA_REGISTRY_URL", description="https://user:password@host:port of a Schema Registry"
+    )
+    register_schemas: bool = Field(
+        True, description="agents and clients register schemas; without it only `farandole schemas publish` does"
+    )
+    subjects: Literal["topic", "record", "topic-record"] = Field(
+        "topic", description="what a subject of the Schema Registry is named after: topic, record, or topic-record"
     )
     namespace: Word = Field("", description="prefixes topics, groups, transactional ids and the Postgres schema")
     flow: Word = Field("jobs", min_length=1, description="first part of the names of all event topics")
@@ -90,7 +96,7 @@ class Settings(BaseSettings):
     log_json: bool = Field(False, description="log one JSON object a line")
     testcontainers: bool = Field(False, description="tests use Docker containers in place of the local stack")
 
-    @field_validator("anthropic_api_key", "smtp_url", "prices", mode="before")
+    @field_validator("anthropic_api_key", "schema_registry_url", "smtp_url", "prices", mode="before")
     @classmethod
     def _empty_is_none(cls, value: object) -> object:
         """As docker-compose.yml passes on what is not set."""
@@ -162,11 +168,6 @@ def load_settings(project: Project | None = None, **given: Any) -> Settings:
         raise ConfigurationError("; ".join(_sentence(detail) for detail in error.errors())) from None
     except SettingsError:
         raise ConfigurationError(_not_json()) from None
-    if settings.schema_registry_url:
-        raise ConfigurationError(
-            "SCHEMA_REGISTRY_URL is set, but this version writes single-object encoding with its own schema topic only: "
-            "unset it"
-        )
     if project and settings.prices:
         return settings.model_copy(update={"prices": project.root / settings.prices})
     return settings
