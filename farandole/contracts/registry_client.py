@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from confluent_kafka.schema_registry import Schema as Text
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
-from httpx2 import TransportError
+from httpx2 import RequestError
 
 from farandole.errors import ConfigurationError, Unreachable
 
@@ -52,11 +52,7 @@ class RegistryClient:
 
     def __init__(self, urls: str) -> None:
         """`urls`: one, or several of one registry, with commas between them; the first may hold user:password@."""
-        parts = [urlsplit(url.strip()) for url in urls.split(",")]
-        if any(part.scheme not in ("http", "https") or not part.hostname for part in parts):
-            raise ConfigurationError(
-                "SCHEMA_REGISTRY_URL: expected http://host:port or https://user:password@host:port"
-            )
+        parts = [_split(url.strip()) for url in urls.split(",")]
         bare = [urlunsplit((part.scheme, part.netloc.rpartition("@")[2], part.path, "", "")) for part in parts]
         self.url = bare[0].rstrip("/")
         conf: dict[str, Any] = {
@@ -74,12 +70,12 @@ class RegistryClient:
 
     def by_id(self, id: int) -> Registered | None:
         """The schema of `id`; None when the registry says that there is none."""
-        return _registered(self._ask(f"schema id {id}", lambda: self._client.get_schema(id)))
+        return self._registered(f"schema id {id}", lambda: self._client.get_schema(id))
 
     def by_version(self, subject: str, version: int) -> Registered | None:
         """The schema of a subject's version; None when the registry says that there is none."""
-        found = self._ask(f"subject {subject}", lambda: self._client.get_version(subject, version))
-        return _registered(found.schema if found else None)
+        what = f"version {version} of subject {subject}"
+        return self._registered(what, lambda: self._client.get_version(subject, version).schema)
 
     def lookup(self, subject: str, text: str) -> int | None:
         """The id of this very schema under `subject`; None when it is not registered there."""
@@ -113,7 +109,7 @@ class RegistryClient:
             if error.http_status_code == 404 and str(error.error_code).startswith("404") and error.error_code != 404:
                 return None
             raise self._failure(what, error) from error
-        except TransportError as error:
+        except RequestError as error:
             reason = str(error) or "no answer in time"
             raise Unreachable(f"the schema registry at {self.url} does not answer: {reason}") from error
         except (ValueError, TypeError, KeyError, AttributeError) as error:  # an answer that is no JSON, or other JSON
@@ -139,6 +135,15 @@ class RegistryClient:
             "expected the base of its interface, such as http://host:8081, or http://host:8080/apis/ccompat/v7 of Apicurio"
         )
 
+    def _registered(self, what: str, call: Callable[[], Text]) -> Registered | None:
+        found = self._ask(what, call)
+        if found is None:
+            return None
+        if not isinstance(found.schema_str, str):
+            raise self._no_registry(what, "without a schema")
+        references = tuple((str(each.subject), int(each.version or 0)) for each in found.references or ())
+        return Registered(found.schema_str, found.schema_type or "AVRO", references)
+
     def _id(self, found: int | None) -> int:
         if not isinstance(found, int):
             raise self._no_registry("a schema's id", "without one")
@@ -154,11 +159,15 @@ class _Refused(Exception):
         self.reason = reason
 
 
-def _registered(found: Text | None) -> Registered | None:
-    if found is None:
-        return None
-    references = tuple((str(each.subject), int(each.version or 0)) for each in found.references or ())
-    return Registered(found.schema_str or "", found.schema_type or "AVRO", references)
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its words repeat the URL, which may hold a password
+        usable = False
+    if not usable:
+        raise ConfigurationError("SCHEMA_REGISTRY_URL: expected http://host:port or https://user:password@host:port")
+    return parts
 
 
 def _reason(message: str | None) -> str:
