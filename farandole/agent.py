@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Never, TypeVar
@@ -157,7 +157,12 @@ class Agent:
         topics = sorted({topic_of(event, flow) for event in self.handler.reads})
         if len(topics) != 1:
             raise ConfigurationError(f"{place}: an agent reads one topic; its types lie on {', '.join(topics)}")
-        reads = {made.writer.name: made for made in (contract(event, flow) for event in self.handler.reads)}
+        reads = _by_name([contract(event, flow) for event in self.handler.reads])
+        for event in self.handler.emits:
+            if event.__event__.view:
+                raise ConfigurationError(
+                    f"{place}: {event.__name__} is a view, which is read only; emit the event that it is a view of"
+                )
         emitted: tuple[type[Event], ...] = (*self.handler.emits, JobFailed, JobDeadLettered)
         emits = {event: contract(event, flow) for event in emitted}
         return Wiring(self, self.handler, topics[0], reads, emits)
@@ -180,12 +185,22 @@ class Wiring:
     @property
     def contracts(self) -> list[Contract]:
         """Every schema that this agent writes or reads."""
-        return [*self.reads.values(), *self.emits.values()]
+        return list(dict.fromkeys((*self.reads.values(), *self.emits.values())))
+
+    def written_with(self, contracts: Mapping[type[Event], Contract]) -> Wiring:
+        """The same, its outputs written with these contracts."""
+        return replace(self, emits={event: contracts[event] for event in self.emits})
 
     @property
     def writes(self) -> set[str]:
         """Every topic that a handling may write to."""
         return {self.agent.dead_topic, *(contract.topic for contract in self.emits.values())}
+
+
+def _by_name(contracts: list[Contract]) -> dict[str, Contract]:
+    """Contracts by the full names of what they read, earlier names behind present ones."""
+    earlier = {alias: made for made in contracts for alias in made.writer.aliases}
+    return earlier | {made.writer.name: made for made in contracts}
 
 
 def load_agent(path: str | Path) -> Agent:

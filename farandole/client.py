@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from farandole import ids, postgres, reading
-from farandole.contracts.codec import contract
+from farandole.contracts.codec import Contract
 from farandole.envelope import Emitter, begin, key_of
 from farandole.errors import ExitCode, FarandoleError, Unreachable
 from farandole.event import Event
@@ -59,6 +59,7 @@ class _Prepared:
     topic: str
     key: str
     value: bytes
+    headers: tuple[tuple[str, bytes], ...]
 
 
 class Client:
@@ -77,7 +78,7 @@ class Client:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or load_settings()
         self._sender: Sender | None = None
-        self._known: set[type[Event]] = set()
+        self._known: dict[type[Event], Contract] = {}
         self._announcing = asyncio.Lock()
         self._database: postgres.AsyncConnection[Any] | None = None
         self._reading = asyncio.Lock()
@@ -197,18 +198,18 @@ class Client:
         return job.stage == stage or any(row.stage == stage for row in await self.journey(job.trace_id))
 
     def _prepare(self, submission: Submission) -> _Prepared:
-        made = contract(type(submission.payload), self.settings.flow)
-        raw = begin(self._trace_id(submission), _SUBMITTER, made.writer.name, submission.tenant)
+        made = self._known[type(submission.payload)]
+        raw = begin(self._trace_id(submission), _SUBMITTER, made.writer.identity, submission.tenant)
         value = made.encode(raw, submission.payload)
         check_size(value)
-        return _Prepared(raw["trace_id"], self.settings.topic(made.topic), key_of(raw), value)
+        return _Prepared(raw["trace_id"], self.settings.topic(made.topic), key_of(raw), value, made.headers)
 
     async def _send(self, taken: list[_Prepared]) -> Chunk:
         if self._sender is None:
             self._sender = Sender(self.settings)
         chunk = Chunk([record.trace_id for record in taken])
         for record in taken:
-            await self._sender.send(record.topic, record.key, record.value, chunk)
+            await self._sender.send(record.topic, record.key, record.value, record.headers, chunk)
         return chunk
 
     def _trace_id(self, submission: Submission) -> str:
@@ -220,8 +221,7 @@ class Client:
         """The topic and the schema come before the first event."""
         async with self._announcing:
             if event not in self._known:
-                await asyncio.to_thread(announce, self.settings, event)
-                self._known.add(event)
+                self._known[event] = await asyncio.to_thread(announce, self.settings, event)
 
     async def _read(self, question: Callable[[postgres.AsyncConnection[Any], UUID], Awaitable[T]], trace_id: UUID) -> T:
         """Ask the database; one connection serves all questions, one after the other."""

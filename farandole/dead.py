@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from uuid import UUID
 from farandole import dead_letter, records, scan
 from farandole.contracts import codec
 from farandole.contracts.codec import Contract
-from farandole.contracts.schema_log import SchemaLog
+from farandole.contracts.lookup import Schemas
 from farandole.dead_letter import DeadLetter
 from farandole.errors import Poison
 from farandole.event import Event, JobDeadLettered, JobDiscarded, JobRedriven
@@ -26,6 +27,8 @@ _SQL = {
     name: script((_FOLDER / f"{name}.sql").read_text(encoding="utf-8"))
     for name in ("dead_letters", "dead_counts", "dead_attended", "folded")
 }
+
+log = logging.getLogger("farandole.dead")
 
 #: The record and word of it are of one transaction; their timestamps differ by what the producer waited in between.
 _APART = timedelta(minutes=5)
@@ -137,9 +140,15 @@ def unfolded(settings: Settings, connection: Connection[Any]) -> Unfolded:
 
 def _answered(settings: Settings, connection: Connection[Any], event: type[Event]) -> Iterator[str]:
     contract = codec.contract(event, settings.flow)
+    schemas = Schemas(settings)
     for record in _beyond(settings, connection, contract):
-        if (record.value or b"").startswith(contract.header):
-            yield codec.decode(record.value or b"", contract.writer)["dead_event_id"]
+        try:
+            schemas.learn(records.schema_keys([record]))
+            written = records.writer_of(record, schemas)
+            if written.name == contract.writer.name:
+                yield records.decode(record, written, settings, contract.writer).fields["dead_event_id"]
+        except Poison as poison:  # whatever lies there, it answers no letter
+            log.warning("not_an_answer %s [%d] %d: %s", record.topic, record.partition, record.offset, poison)
 
 
 def _beyond(settings: Settings, connection: Connection[Any], contract: Contract) -> Iterator[Record]:
@@ -174,14 +183,14 @@ def whole(settings: Settings, record: Record, told: DeadLetter) -> Record | None
 
 def decoded(settings: Settings, record: Record, told: DeadLetter) -> dict[str, Any] | str:
     """The event in the record, or a sentence on why there is none to be read."""
-    schemas = SchemaLog(settings)
+    schemas = Schemas(settings)
     place = told.origin
     at_first = Record(
         settings.topic(place.topic), place.partition, place.offset, place.timestamp_ms,
         record.key, record.value, record.headers,
     )  # fmt: skip
     try:
-        schemas.learn(records.fingerprints([at_first]))
+        schemas.learn(records.schema_keys([at_first]))
         return records.decode(at_first, records.writer_of(at_first, schemas), settings).fields
     except Poison as poison:
         return f"{poison.cause}: {poison}"

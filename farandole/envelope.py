@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from farandole import ids
-from farandole.contracts.envelope_fields import ENVELOPE_FIELDS
+from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, LEFT_EMPTY
 from farandole.errors import Poison
 
 Raw = Mapping[str, Any]
@@ -179,7 +179,7 @@ def number_of(text: Mapping[str, str], name: str, below: int = _MAX_INT, least: 
 
 
 def complete(fields: dict[str, Any], at: Coordinates, key: bytes | None, event_type: str, flow: str) -> None:
-    """Fill in place the envelope fields that a stranger's record lacks, the same way each time this record is read.
+    """Fill in place the envelope fields that a stranger's record lacks or left empty, the same way each time it is read.
 
     The job comes from the key (as it is when it is an id, else derived as from a business key), or from where the record
     lies; the event_id from where the record lies, and its Kafka timestamp, which tells a recreated topic apart.
@@ -190,7 +190,7 @@ def complete(fields: dict[str, Any], at: Coordinates, key: bytes | None, event_t
     found["event_id"] = ids.event_id(trace_id, [place], "stranger", 0, event_type, 0)
     found["occurred_at"] = at.timestamp_ms * 1000
     for name, value in found.items():
-        if name not in fields:
+        if name not in fields or (name in LEFT_EMPTY and not fields[name]):
             fields[name] = value
 
 

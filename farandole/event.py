@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +24,9 @@ class Declaration:
     ingest: bool = False
     partitions: int | None = None
     retention_days: float | None = None
+    name: str | None = None
+    aliases: tuple[str, ...] = ()
+    view: bool = False
 
 
 class Event(BaseModel):
@@ -35,6 +39,9 @@ class Event(BaseModel):
         blocks: the job waits for a person after it.
         ingest: users produce it; what `farandole submit` and `Client.submit` take when no type is named.
         partitions, retention_days: of its topic, where they differ from the settings.
+        name: its name in Avro, where it is not the class's.
+        aliases: the names it had before, the first one first: events of those names are read as this one.
+        view: a smaller class of an event that others define, under its `name`: read, never emitted; it has no .avsc.
 
     >>> class Parked(Event, topic="jobs.parked", stage="parked"):
     ...     bay: int
@@ -55,6 +62,9 @@ class Event(BaseModel):
         ingest: bool = False,
         partitions: int | None = None,
         retention_days: float | None = None,
+        name: str | None = None,
+        aliases: tuple[str, ...] = (),
+        view: bool = False,
         **kwargs: Any,
     ) -> None:
         unknown = [name for name in kwargs if name not in ConfigDict.__annotations__]
@@ -69,7 +79,23 @@ class Event(BaseModel):
             )
         if terminal not in (None, "done", "failed"):
             raise ConfigurationError(f"event {cls.__qualname__}: terminal is {terminal!r}; expected 'done' or 'failed'")
-        cls.__event__ = Declaration(topic, stage, terminal, blocks, ingest, partitions, retention_days)
+        _check_names(cls.__qualname__, name, aliases)
+        cls.__event__ = Declaration(
+            topic, stage, terminal, blocks, ingest, partitions, retention_days, name, tuple(aliases), view
+        )
+
+    @classmethod
+    def avro_name(cls) -> str:
+        """Its name in Avro, without the namespace, which is the flow's."""
+        return cls.__event__.name or cls.__name__
+
+
+def _check_names(event: str, name: str | None, aliases: object) -> None:
+    if isinstance(aliases, str):
+        raise ConfigurationError(f"event {event}: aliases is {aliases!r}; expected a tuple, such as ({aliases!r},)")
+    for given in (*([] if name is None else [name]), *aliases):  # type: ignore[misc]
+        if not (isinstance(given, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given)):
+            raise ConfigurationError(f"event {event}: {given!r} is no Avro name; expected letters, digits and _")
 
 
 def personal(default: Any = ..., **kwargs: Any) -> Any:

@@ -21,18 +21,19 @@ RUNTIME_EVENTS: tuple[type[Event], ...] = (JobFailed, JobDeadLettered, JobRedriv
 def event_classes(project: Project) -> list[type[Event]]:
     """The event classes of `schemas/*.py`, in the order they are written, files by name; not the runtime's."""
     _activate(project)
-    found: dict[str, type[Event]] = {event.__name__: event for event in RUNTIME_EVENTS}
+    found: dict[str, type[Event]] = {event.avro_name(): event for event in RUNTIME_EVENTS}
     for path in sorted(project.schemas.glob("*.py")):
         module = _import(path)
         for event in vars(module).values():
-            if not _is_own_event(event, module):
+            if not _is_own_event(event, module) or event.__event__.view:
                 continue
-            if event.__name__ in found:
+            taken = {event.avro_name(), *event.__event__.aliases} & found.keys()
+            if taken:
                 raise ConfigurationError(
-                    f"{path}: a second event class is called {event.__name__}; names are unique in a flow"
+                    f"{path}: a second event class is called {min(taken)}; names are unique in a flow"
                 )
-            found[event.__name__] = event
-    return [event for event in found.values() if event not in RUNTIME_EVENTS]
+            found |= dict.fromkeys((event.avro_name(), *event.__event__.aliases), event)
+    return [event for event in dict.fromkeys(found.values()) if event not in RUNTIME_EVENTS]
 
 
 def agent_files(project: Project) -> list[Path]:
@@ -61,10 +62,10 @@ def load_agents(paths: Iterable[str | Path]) -> dict[Path, Agent]:
 def ingest_event(project: Project, name: str | None = None) -> type[Event]:
     """The event class that users submit: the only one declared with `ingest=True`, or the one called `name`."""
     events = event_classes(project)
-    chosen = [event for event in events if (event.__name__ == name if name else event.__event__.ingest)]
+    chosen = [event for event in events if (event.avro_name() == name if name else event.__event__.ingest)]
     if len(chosen) == 1:
         return chosen[0]
-    known = ", ".join(event.__name__ for event in events) or "none"
+    known = ", ".join(event.avro_name() for event in events) or "none"
     if name:
         raise ConfigurationError(f"no event class {name!r} in {project.schemas}; there is: {known}")
     raise ConfigurationError(

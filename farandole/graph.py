@@ -62,13 +62,13 @@ def build(agents: Mapping[Path, Agent], events: Iterable[type[Event]], flow: str
         wiring = agent.wiring(flow)
         known += [*wiring.handler.reads, *wiring.handler.emits]
         reads, emits = (
-            tuple(event.__name__ for event in kinds) for kinds in (wiring.handler.reads, wiring.handler.emits)
+            tuple(event.avro_name() for event in kinds) for kinds in (wiring.handler.reads, wiring.handler.emits)
         )
         nodes.append(Node(agent.name, str(path), wiring.topic, reads, emits, tuple(map(str, agent.reasons or ()))))
     places: dict[str, set[str]] = {}
     for event in known:
-        places.setdefault(event.__name__, set()).add(topic_of(event, flow))
-    ingest = tuple(dict.fromkeys(event.__name__ for event in known if event.__event__.ingest))
+        places.setdefault(event.avro_name(), set()).add(topic_of(event, flow))
+    ingest = tuple(dict.fromkeys(event.avro_name() for event in known if event.__event__.ingest))
     problems = [*_two_topics(places), *_nobody_emits(nodes, ingest), *_cycle(nodes)]
     return Graph(tuple(nodes), {name: min(found) for name, found in places.items()}, ingest, tuple(problems))
 
@@ -102,7 +102,7 @@ def _two_topics(places: Mapping[str, set[str]]) -> list[str]:
 def _nobody_emits(nodes: Iterable[Node], ingest: Iterable[str]) -> list[str]:
     """Every agent may emit the runtime's events; users emit the ingest types."""
     emitted = (
-        {name for node in nodes for name in node.emits} | set(ingest) | {event.__name__ for event in RUNTIME_EVENTS}
+        {name for node in nodes for name in node.emits} | set(ingest) | {event.avro_name() for event in RUNTIME_EVENTS}
     )
     return [
         f"agent {node.name} ({node.file}) reads {name} from {node.topic}, which no agent emits and users do not submit"

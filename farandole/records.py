@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from farandole import envelope
 from farandole.contracts import codec
 from farandole.contracts.codec import Writer
-from farandole.contracts.schema_log import SchemaLog
+from farandole.contracts.framing import schema_key
+from farandole.contracts.lookup import Schemas
 from farandole.envelope import Coordinates
+from farandole.errors import Poison
 from farandole.kafka import Record
 from farandole.settings import Settings
 
@@ -28,27 +31,31 @@ def coordinates(record: Record, settings: Settings) -> Coordinates:
     return Coordinates(settings.bare(record.topic), record.partition, record.offset, record.timestamp_ms)
 
 
-def fingerprints(found: Iterable[Record]) -> set[bytes]:
-    """The schemas that these records name; to be learned before the records are decoded."""
-    values = (record.value for record in found)
-    return {value[2:10] for value in values if value and value[:2] == codec.MARKER and len(value) >= 10}
+def schema_keys(found: Iterable[Record]) -> set[bytes]:
+    """What these records name their schemas with; to be learned before the records are decoded."""
+    keys = set()
+    for record in found:
+        with suppress(Poison):  # it is met again when the record is decoded
+            keys.add(schema_key(record))
+    return keys
 
 
-def writer_of(record: Record, schemas: SchemaLog) -> Writer:
+def writer_of(record: Record, schemas: Schemas) -> Writer:
     """The schema a record names. Raises Poison when it names none, or none that was learned."""
-    return schemas.writer(codec.fingerprint_of(record.value))
+    return schemas.writer(schema_key(record))
 
 
 def decode(record: Record, written: Writer, settings: Settings, reader: Writer | None = None) -> Decoded:
     """The event in `record`, its fields as `reader` wants them. Raises Poison when it is none.
 
-    Envelope fields that the writer's schema lacks (a stranger's record) are completed from where the record lies.
+    Envelope fields that a stranger's record lacks, or left empty, are completed from where the record lies.
     """
     value = record.value or b""
     if not written.missing:
         fields = codec.decode(value, written, None if reader is written else reader)
     else:
         fields = codec.decode(value, written, codec.without(reader, written.missing) if reader else None)
-        envelope.complete(fields, coordinates(record, settings), record.key, written.name, settings.flow)
+    if written.missing or not fields["event_id"]:
+        envelope.complete(fields, coordinates(record, settings), record.key, written.identity, settings.flow)
     envelope.check(fields)
     return Decoded(written, fields)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from farandole import dead, dead_letter, kafka, postgres, topics
-from farandole.contracts import codec, publishing
+from farandole.contracts import publishing
+from farandole.contracts.codec import Contract
 from farandole.dead import Chosen, Letter, Unfolded
 from farandole.dead_letter import DeadLetter
 from farandole.envelope import Emitter, follow, key_of, traceparent
@@ -60,25 +61,31 @@ def answering(settings: Settings, waiting: Callable[[], None] = lambda: None) ->
     ):
         if settings.create_topics:
             topics.ensure(settings, topics.of_events(settings, []))
-        publishing.publish(settings, dead.ANSWERS.values())
+        contracts = publishing.publish(settings, dead.ANSWERS.values())
         producer = kafka.producer(settings, settings.group("redrive"))
         try:
             _within(lambda: producer.init_transactions(_CALL))
         except KafkaException as failure:
             raise kafka.unreachable(settings, failure) from failure
         # Only now: nothing can be added any more to what earlier commands have answered.
-        yield Answers(settings, connection, producer, dead.unfolded(settings, connection))
+        yield Answers(settings, connection, producer, contracts, dead.unfolded(settings, connection))
 
 
 class Answers:
     """Answers letters, in transactions of some hundreds; may be interrupted anywhere, and begun again."""
 
     def __init__(
-        self, settings: Settings, connection: Connection[Any], producer: kafka.Producer, known: Unfolded
+        self,
+        settings: Settings,
+        connection: Connection[Any],
+        producer: kafka.Producer,
+        contracts: Mapping[type[Event], Contract],
+        known: Unfolded,
     ) -> None:
         self._settings = settings
         self._connection = connection
         self._producer = producer
+        self._contracts = contracts
         self._known = known
         self.left: list[tuple[Letter, str]] = []  #: letters that could not be given back, and why
 
@@ -153,10 +160,10 @@ class Answers:
 
     def _event(self, letter: Letter, run: int, event: type[JobRedriven | JobDiscarded], reason: str | None) -> Sent:
         """Word of the answer. Its id is derived from the letter's: the same answer again is the same fact."""
-        contract = codec.contract(event, self._settings.flow)
-        lineage = follow([letter.fields | {"run": run}], _EMITTER, contract.writer.name, 0)
+        contract = self._contracts[event]
+        lineage = follow([letter.fields | {"run": run}], _EMITTER, contract.writer.identity, 0)
         payload: Event = event(agent=letter.agent, dead_event_id=str(letter.event_id), reason=reason)
-        headers: Headers = [("traceparent", traceparent(lineage))]
+        headers: Headers = [("traceparent", traceparent(lineage)), *contract.headers]
         return Sent(self._settings.topic(contract.topic), key_of(lineage), contract.encode(lineage, payload), headers)
 
     def _commit(self, batch: Sequence[Sent]) -> int:

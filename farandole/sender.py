@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from farandole import kafka, topics
 from farandole.contracts import publishing
+from farandole.contracts.codec import Contract
 from farandole.contracts.deriving import topic_of
 from farandole.contracts.schema_log import SCHEMA_TOPIC
-from farandole.errors import ExitCode, FarandoleError, Unreachable
+from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Unreachable
 from farandole.event import Event
 from farandole.kafka import KafkaError
 from farandole.settings import Settings
@@ -76,11 +78,15 @@ class Sender:
         self._thread = threading.Thread(target=self._collect, name="farandole-sender", daemon=True)
         self._thread.start()
 
-    async def send(self, topic: str, key: str, value: bytes, chunk: Chunk) -> None:
+    async def send(
+        self, topic: str, key: str, value: bytes, headers: Iterable[tuple[str, bytes]], chunk: Chunk
+    ) -> None:
         """Queue one record, once there is room for it; `chunk` hears of it."""
         while True:
             try:
-                return self._producer.produce(topic, key=key, value=value, on_delivery=chunk.answer)
+                return self._producer.produce(
+                    topic, key=key, value=value, headers=list(headers), on_delivery=chunk.answer
+                )
             except BufferError:  # acknowledged or timed out, what is queued makes room
                 await asyncio.sleep(FULL)
             except kafka.KafkaException as refused:
@@ -105,8 +111,8 @@ def check_size(value: bytes) -> None:
         raise FarandoleError(f"the event is too large: {len(value):,} bytes, at most {MAX_EVENT_BYTES:,} are taken")
 
 
-def announce(settings: Settings, event: type[Event]) -> None:
-    """Make the event's topic and schema known; comes before the first record of it.
+def announce(settings: Settings, event: type[Event]) -> Contract:
+    """Make the event's topic and schema known; comes before the first record of it. Returns what to write it with.
 
     Raises FarandoleError for a topic that is missing where the settings do not let it be created.
     """
@@ -114,4 +120,8 @@ def announce(settings: Settings, event: type[Event]) -> None:
         topics.ensure(settings, topics.of_events(settings, [event]))
     elif missing := topics.missing(settings, [SCHEMA_TOPIC, topic_of(event, settings.flow)]):
         raise topics.absent(settings.topic(name) for name in missing)
-    publishing.publish(settings, [event])
+    if event.__event__.view:
+        raise ConfigurationError(
+            f"event {event.__name__} is a view, which is read only; submit the event it is a view of"
+        )
+    return publishing.publish(settings, [event])[event]

@@ -49,13 +49,13 @@ class Settings(BaseSettings):
         None, validation_alias="DATABASE_URL", description="postgresql://user:password@host:port/database"
     )
     schema_registry_url: SecretStr | None = Field(
-        None, validation_alias="SCHEMA_REGISTRY_URL", description="https://user:password@host:port of a Schema Registry"
+        None, validation_alias="SCHEMA_REGISTRY_URL", description="https://user:password@host:port, if there is one"
     )
     register_schemas: bool = Field(
-        True, description="agents and clients register schemas; without it only `farandole schemas publish` does"
+        True, description="writers register their schemas; without it `farandole schemas publish` alone does"
     )
     subjects: Literal["topic", "record", "topic-record"] = Field(
-        "topic", description="what a subject of the Schema Registry is named after: topic, record, or topic-record"
+        "topic", description="what names a schema's subject in the Schema Registry"
     )
     namespace: Word = Field("", description="prefixes topics, groups, transactional ids and the Postgres schema")
     flow: Word = Field("jobs", min_length=1, description="first part of the names of all event topics")
@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     log_json: bool = Field(False, description="log one JSON object a line")
     testcontainers: bool = Field(False, description="tests use Docker containers in place of the local stack")
 
-    @field_validator("anthropic_api_key", "schema_registry_url", "smtp_url", "prices", mode="before")
+    @field_validator("schema_registry_url", "anthropic_api_key", "smtp_url", "prices", mode="before")
     @classmethod
     def _empty_is_none(cls, value: object) -> object:
         """As docker-compose.yml passes on what is not set."""
@@ -190,7 +190,9 @@ def _endpoints(file: Path) -> dict[str, Any]:
         return {}
     except ValueError as error:
         raise ConfigurationError(f"{file}: not valid JSON ({error}); run `farandole up` again") from error
-    return {key: found[key] for key in ("kafka_bootstrap_servers", "database_url") if key in found}
+    return {
+        key: found[key] for key in ("kafka_bootstrap_servers", "database_url", "schema_registry_url") if key in found
+    }
 
 
 def _variable(name: str) -> str | None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from farandole import envelope, ids
 from farandole.contracts import codec
-from farandole.contracts.schema_log import SchemaLog
+from farandole.contracts.lookup import Schemas
 from farandole.event import Event
 from farandole.kafka import Record
 from farandole.settings import Settings
@@ -70,9 +70,9 @@ class Log:
         return Record(self.settings.topic(topic), partition, offset, START // 1000, key, value, [])
 
 
-def schemas(settings: Settings) -> SchemaLog:
+def schemas(settings: Settings) -> Schemas:
     """A schema log that knows the events of this module, without a broker."""
-    log = SchemaLog(settings)
+    log = Schemas(settings)
     for event in EVENTS:
         log.add(codec.contract(event, settings.flow).writer)
     return log

@@ -110,7 +110,9 @@ def schemas_publish() -> None:
     from farandole.flow import RUNTIME_EVENTS, event_classes
 
     project, settings = opened()
-    for writer in publishing.publish(settings, [*event_classes(project), *RUNTIME_EVENTS]):
+    events = [*event_classes(project), *RUNTIME_EVENTS]
+    publishing.publish(settings, events, registering=True)
+    for writer in publishing.writers(events, settings.flow):
         say(f"{writer.fingerprint.hex()}  {writer.name}{'  (payload only)' if writer.missing else ''}")
 
 

@@ -1,10 +1,10 @@
-"""Avro single-object encoding: an event to bytes and back. The only module that imports fastavro."""
+"""An event to Avro bytes and back. The only module that imports fastavro."""
 
 from __future__ import annotations
 
 import copy
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from io import BytesIO
 from typing import Any, cast
@@ -13,14 +13,11 @@ import fastavro
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
 from pydantic import ValidationError
 
+from farandole.contracts import framing
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.errors import ConfigurationError, Poison
 from farandole.event import Event
-
-#: First bytes of Avro's single-object encoding (Avro 1.12 specification); the schema's fingerprint follows, 8 bytes.
-MARKER = b"\xc3\x01"
-_HEADER = len(MARKER) + 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +34,19 @@ class Writer:
     def declared(self) -> bool:
         """Whether the schema says what its event means; a stranger's, or a code generator's, may hold fields alone."""
         return "topic" in self.schema
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The full names that it had before, the first one first."""
+        return tuple(self._full(alias) for alias in self.schema.get("aliases", ()))
+
+    @property
+    def identity(self) -> str:
+        """The full name it had at first. Part of ids: a class that is renamed derives the same ids as before."""
+        return self.aliases[0] if self.aliases else self.name
+
+    def _full(self, alias: str) -> str:
+        return alias if "." in alias else f"{self.name.rpartition('.')[0]}.{alias}"
 
     @property
     def stage(self) -> str | None:
@@ -86,9 +96,17 @@ class Contract:
     writer: Writer
     topic: str  #: without the namespace
     header: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()  #: Kafka headers that go with every record of it
+
+    def registered(self, number: int) -> Contract:
+        """The same in Confluent's framing, under its id in the Schema Registry."""
+        header = framing.schema_header(number, self.writer.fingerprint)
+        return replace(self, header=framing.confluent(number), headers=(header,))
 
     def encode(self, envelope: dict[str, Any], payload: Event) -> bytes:
         """The record's value. Raises ConfigurationError naming the event when a value does not fit its schema."""
+        if self.event.__event__.view:
+            raise ConfigurationError(f"event {self.event.__name__} is a view of {self.writer.name}: it is read only")
         out = BytesIO()
         out.write(self.header)
         try:
@@ -113,7 +131,7 @@ _ENVELOPE = frozenset(ENVELOPE_FIELDS)
 def contract(event: type[Event], flow: str) -> Contract:
     """The contract of `event` in `flow`; one object each, so that two uses of a class agree."""
     made = writer(derive(event, flow))
-    return Contract(event, made, made.schema["topic"], MARKER + made.fingerprint)
+    return Contract(event, made, made.schema["topic"], framing.single_object(made.fingerprint))
 
 
 @cache
@@ -123,24 +141,13 @@ def without(reader: Writer, fields: tuple[str, ...]) -> Writer:
     return writer(reader.schema | {"fields": kept})
 
 
-def fingerprint_of(value: bytes | None) -> bytes:
-    """The schema fingerprint that a record's value names. Raises Poison when the value is no single-object Avro."""
-    if not value:
-        raise Poison("empty", "the record has no value; expected Avro single-object encoding")
-    if value[:2] != MARKER or len(value) < _HEADER:
-        raise Poison(
-            "undecodable", f"the value starts with {value[:2].hex(' ')}; expected Avro single-object encoding (c3 01)"
-        )
-    return value[2:_HEADER]
-
-
 def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[str, Any]:
     """All fields of a record's value, written with `written`, as `reader` (default: the same) wants them.
 
     Raises Poison when the bytes are not what the schema says, trailing bytes included.
     """
     data = BytesIO(value)
-    data.seek(_HEADER)
+    data.seek(framing.body_at(value))
     try:
         fields = fastavro.schemaless_reader(data, written.parsed, reader.parsed if reader else None)
     except Exception as error:

@@ -13,7 +13,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
-from farandole.contracts.envelope_fields import ENVELOPE, ENVELOPE_FIELDS, Schema
+from farandole.contracts import envelope_fields
+from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.envelope_fields import UUID as UUID_TYPE
 from farandole.errors import ConfigurationError
 from farandole.event import Event
@@ -57,12 +58,14 @@ def derive(event: type[Event], flow: str, *, envelope: bool = True) -> Schema:
     declared = event.__event__
     properties: Schema = {"topic": topic_of(event, flow), "stage": declared.stage, "terminal": declared.terminal}
     properties |= {"blocks": declared.blocks or None, "ingest": declared.ingest or None}
-    schema: Schema = {"type": "record", "name": event.__name__, "namespace": flow}
+    schema: Schema = {"type": "record", "name": event.avro_name(), "namespace": flow}
+    if declared.aliases:
+        schema["aliases"] = list(declared.aliases)
     if event.__doc__ and event.__doc__ is not Event.__doc__:
         schema["doc"] = " ".join(event.__doc__.split())
     schema |= {key: value for key, value in properties.items() if value is not None}
-    fields = _Deriver(event.__name__).fields(event)
-    return schema | {"fields": [*(ENVELOPE if envelope else ()), *fields]}
+    fields = _Deriver(event.avro_name()).fields(event)
+    return schema | {"fields": [*(envelope_fields.envelope(declared.ingest) if envelope else ()), *fields]}
 
 
 class _Deriver:

@@ -27,3 +27,16 @@ ENVELOPE: tuple[Schema, ...] = (
     {"name": "tenant", "type": ["null", "string"], "default": None, "doc": "whose job it is"},
 )
 ENVELOPE_FIELDS: tuple[str, ...] = tuple(field["name"] for field in ENVELOPE)
+
+#: What whoever produces to an ingest topic need not know. These fields have a default there, which stands for "not told", so
+#: that a schema without the envelope and the whole one can read each other; they are filled in when the record is read.
+LEFT_EMPTY: dict[str, str | int] = {"event_id": "", "trace_id": "", "occurred_at": 0, "emitted_by": ""}
+
+
+def envelope(ingest: bool) -> list[Schema]:
+    """The envelope's fields in an event's schema."""
+    if not ingest:
+        return list(ENVELOPE)
+    return [
+        field | ({"default": LEFT_EMPTY[field["name"]]} if field["name"] in LEFT_EMPTY else {}) for field in ENVELOPE
+    ]

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from farandole import topics
 from farandole.contracts import codec, schema_log
-from farandole.contracts.codec import Writer
+from farandole.contracts.codec import Contract, Writer
 from farandole.contracts.deriving import derive
+from farandole.contracts.registry import Registry, check_subjects, subject
 from farandole.event import Event
 from farandole.settings import Settings
 
@@ -22,12 +23,31 @@ def writers(events: Iterable[type[Event]], flow: str) -> list[Writer]:
     return found
 
 
-def publish(settings: Settings, events: Iterable[type[Event]]) -> list[Writer]:
-    """Make the schemas of these events known to every reader, before the first record written with them."""
-    wanted = writers(events, settings.flow)
+def publish(
+    settings: Settings, events: Iterable[type[Event]], *, registering: bool | None = None
+) -> dict[type[Event], Contract]:
+    """Make the schemas of these events known to every reader, before the first record written with them.
+
+    Returns the contracts as records are to be written with them. With a Schema Registry the schemas are registered there
+    too, by `registering` (default: as the settings say), or else found there. Raises Unreachable when the broker or the
+    registry does not answer, ConfigurationError when the registry does not have, or refuses, a schema.
+    """
+    own = [event for event in events if not event.__event__.view]
     if settings.create_topics:
         topics.ensure(
             settings, [topic for topic in topics.of_events(settings, ()) if topic.name == schema_log.SCHEMA_TOPIC]
         )
-    schema_log.publish(settings, wanted)
-    return wanted
+    schema_log.publish(settings, writers(own, settings.flow))
+    contracts = {event: codec.contract(event, settings.flow) for event in own}
+    if not settings.schema_registry_url:
+        return contracts
+    check_subjects(settings, contracts.values())
+    registry = Registry(settings)
+    ask = registry.register if (settings.register_schemas if registering is None else registering) else registry.find
+    return {
+        event: made.registered(ask(_subject(settings, made), made.writer.schema)) for event, made in contracts.items()
+    }
+
+
+def _subject(settings: Settings, made: Contract) -> str:
+    return subject(settings, settings.topic(made.topic), made.writer.name)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from farandole.contracts import references
-from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
+from farandole.contracts.codec import Contract
+from farandole.contracts.envelope_fields import Schema
 from farandole.errors import ConfigurationError, Poison, Unreachable
 from farandole.settings import Settings
 
@@ -24,14 +23,12 @@ T = TypeVar("T")
 
 #: Producers and consumers are deployed in any order, and the log is read again from its beginning.
 COMPATIBILITY = "FULL_TRANSITIVE"
-#: Seconds. An id that the registry does not know is not asked for again meanwhile: one stray producer sends thousands.
-UNKNOWN = 10.0
-#: Schemas that one schema may refer to, those included that they refer to.
+#: Schemas that one schema may refer to, those included that they refer to: each is a request.
 _REFERENCES = 200
 
 
 class Registry:
-    """A Schema Registry. Safe for threads. What it once said of an id is kept as long as the process runs."""
+    """A Schema Registry. Safe for threads. Each call asks anew but for what the registry has said already."""
 
     def __init__(self, settings: Settings) -> None:
         """Asks nothing yet. Raises ConfigurationError for a wrong SCHEMA_REGISTRY_URL, or a client not installed."""
@@ -46,105 +43,57 @@ class Registry:
             ) from error
         self._client = RegistryClient(settings.schema_registry_url.get_secret_value())
         self._no_registry = NotARegistry
-        self._schemas: dict[int, Schema | Poison] = {}
-        self._unknown: dict[int, tuple[float, Poison]] = {}  #: and when each is asked for again
-        self._ids: dict[tuple[str, str], int] = {}
-        self._asking = threading.Lock()
-        self._failure: tuple[float, Unreachable] | None = None
 
     @property
     def url(self) -> str:
         """Its address without user and password."""
         return self._client.url
 
-    def schema(self, id: int) -> Schema:
-        """The schema of `id`, JSON-ready, what it refers to written out in it.
+    def schema(self, number: int) -> Schema:
+        """The schema with the id `number`, JSON-ready, what it refers to written out in it.
 
-        Raises Poison("unknown_schema") when the registry does not know it, Poison("undecodable") when it is no Avro
-        record, and Unreachable when the registry does not answer.
+        Raises Poison("unknown_schema") when the registry has none, or one that is no Avro record, and Unreachable when it
+        does not answer.
         """
-        found = self._schemas.get(id)
+        what = f"schema id {number} in the registry at {self.url}"
+        found = self._read(partial(self._client.by_id, number))
         if found is None:
-            found = self._one_at_a_time(lambda: self._schemas.get(id) or self._fetch(id))
-        if isinstance(found, Poison):
-            raise Poison(found.cause, str(found))
-        return found
+            raise Poison("unknown_schema", f"schema id {number} is not in the registry at {self.url}")
+        if found.kind != "AVRO":
+            raise Poison("unknown_schema", f"{what} is of type {found.kind}; expected AVRO")
+        try:
+            schema = json.loads(found.text)
+            if found.references:
+                schema = references.inlined(schema, self._others(found, what))
+        except (ValueError, RecursionError) as error:
+            raise Poison("unknown_schema", f"{what} is not JSON: {error}") from error
+        if not isinstance(schema, dict) or schema.get("type") != "record":
+            raise Poison("unknown_schema", f"{what} is no record; expected the schema of one event type")
+        return schema
 
     def register(self, subject: str, schema: Schema) -> int:
         """The id of `schema`, registered under `subject` if it was not; the subject's compatibility is set first.
 
         Raises ConfigurationError with the registry's reasons when it refuses, and Unreachable when it does not answer.
         """
-        text = _text(schema)
-        if (subject, text) not in self._ids:
-            level = self._client.compatibility(subject)
-            if level != COMPATIBILITY:
-                self._client.set_compatibility(subject, COMPATIBILITY)
-                log.info("subject_compatibility subject=%s is=%s was=%s", subject, COMPATIBILITY, level or "unset")
-            self._ids[subject, text] = self._client.register(subject, text)
-        return self._ids[subject, text]
+        level = self._client.compatibility(subject)
+        if level != COMPATIBILITY:
+            self._client.set_compatibility(subject, COMPATIBILITY)
+            log.info("subject_compatibility subject=%s is=%s was=%s", subject, COMPATIBILITY, level or "unset")
+        return self._client.register(subject, _text(schema))
 
     def find(self, subject: str, schema: Schema) -> int:
         """The id of `schema` under `subject`, where only `farandole schemas publish` registers.
 
         Raises ConfigurationError when it is not registered there, and Unreachable when the registry does not answer.
         """
-        text = _text(schema)
-        if (subject, text) not in self._ids:
-            found = self._client.lookup(subject, text)
-            if found is None:
-                raise ConfigurationError(
-                    f"schema {full_name(schema)} is not registered under subject {subject} in the registry at {self.url}, "
-                    "and FARANDOLE_REGISTER_SCHEMAS is false: run `farandole schemas publish`"
-                )
-            self._ids[subject, text] = found
-        return self._ids[subject, text]
-
-    def _one_at_a_time(self, call: Callable[[], T]) -> T:
-        """What `call` returns. Many threads meet one new id together: one asks, and all share its answer or failure."""
-        came = time.monotonic()
-        with self._asking:
-            if self._failure and self._failure[0] > came:
-                raise Unreachable(str(self._failure[1])) from self._failure[1]
-            try:
-                return call()
-            except Unreachable as failure:
-                self._failure = (time.monotonic(), failure)
-                raise
-
-    def _fetch(self, id: int) -> Schema | Poison:
-        now = time.monotonic()
-        until, poison = self._unknown.get(id, (now, None))
-        if poison and until > now:
-            return poison
-        found = self._read(partial(self._client.by_id, id))
-        made = self._made(id, found)
-        if isinstance(made, Poison) and made.cause == "unknown_schema":
-            self._unknown = {other: entry for other, entry in self._unknown.items() if entry[0] > now}
-            self._unknown[id] = (now + UNKNOWN, made)
-        else:
-            self._schemas[id] = made
-        return made
-
-    def _made(self, id: int, found: Registered | None) -> Schema | Poison:
-        """The schema of an answer, or what is wrong with it; but for what is missing that stays so, as ids keep their
-        schemas."""
-        what = f"schema id {id} in the registry at {self.url}"
+        found = self._client.lookup(subject, _text(schema))
         if found is None:
-            return Poison("unknown_schema", f"schema id {id} is not in the registry at {self.url}")
-        if found.kind != "AVRO":
-            return Poison("undecodable", f"{what} is of type {found.kind}; expected AVRO")
-        try:
-            schema = json.loads(found.text)
-            if found.references:
-                schema = references.inlined(schema, self._others(found, what))
-        except Poison as poison:
-            return poison
-        except (ValueError, RecursionError) as error:
-            return Poison("undecodable", f"{what} is not JSON: {error}")
-        if not isinstance(schema, dict) or schema.get("type") != "record":
-            return Poison("undecodable", f"{what} is no record; expected one event type")
-        return schema
+            raise ConfigurationError(
+                f"schema {_full_name(schema)} is not registered under subject {subject} in the registry at {self.url}, and "
+                "FARANDOLE_REGISTER_SCHEMAS is false: run `farandole schemas publish`"
+            )
+        return found
 
     def _others(self, found: Registered, what: str) -> list[Any]:
         """The schemas that `found` refers to, and those that they refer to."""
@@ -155,7 +104,7 @@ class Registry:
             if place in met:
                 continue
             if len(met) == _REFERENCES:
-                raise Poison("undecodable", f"{what} refers to more than {_REFERENCES} other schemas")
+                raise Poison("unknown_schema", f"{what} refers to more than {_REFERENCES} other schemas")
             other = self._read(partial(self._client.by_version, subject, version))
             if other is None:
                 raise Poison(
@@ -174,44 +123,25 @@ class Registry:
 
 
 def subject(settings: Settings, topic: str, name: str) -> str:
-    """The subject of a record schema with the full name `name` on `topic` (its name on the broker)."""
-    match settings.subjects:
-        case "topic":
-            return f"{topic}-value"
-        case "record":
-            return name
-        case "topic-record":
-            return f"{topic}-{name}"
+    """What the registry calls a schema: by its topic as the broker calls it, by its full Avro name, or by both."""
+    return {"topic": f"{topic}-value", "record": name, "topic-record": f"{topic}-{name}"}[settings.subjects]
 
 
-def check_subjects(settings: Settings, events: Iterable[tuple[str, str]]) -> None:
-    """Raise ConfigurationError when several event types, pairs of topic and full name, would share one subject."""
-    names: dict[str, set[str]] = {}
-    for topic, name in events:
-        names.setdefault(topic, set()).add(name)
-    for topic, found in names.items():
-        if settings.subjects == "topic" and len(found) > 1:
+def check_subjects(settings: Settings, contracts: Iterable[Contract]) -> None:
+    """Raise ConfigurationError where two event types would be versions of one subject."""
+    taken: dict[str, str] = {}
+    for made in contracts:
+        topic = settings.topic(made.topic)
+        wanted = subject(settings, topic, made.writer.name)
+        other = taken.setdefault(wanted, made.writer.name)
+        if other != made.writer.name:
             raise ConfigurationError(
-                f"topic {topic} carries {len(found)} event types ({', '.join(sorted(found))}), but a subject named after its "
-                "topic holds one: set FARANDOLE_SUBJECTS to topic-record or record, or give each type a topic of its own"
+                f"events {other} and {made.writer.name} lie on one topic, {topic}, and would be versions of one subject, "
+                f"{wanted}: set FARANDOLE_SUBJECTS=topic-record (or record), or give each a topic of its own"
             )
 
 
-def open_to_strangers(schema: Schema) -> Schema:
-    """The schema of an ingest type as it is registered: each envelope field has a default, so that a schema without
-    envelope is compatible with it. Neither the bytes of a record nor the schema's fingerprint differ."""
-    empty: dict[str, Any] = {"string": "", "long": 0}
-    fields = [
-        field | {"default": empty[field["type"]["type"] if isinstance(field["type"], dict) else field["type"]]}
-        if field["name"] in ENVELOPE_FIELDS and "default" not in field
-        else field
-        for field in schema["fields"]
-    ]
-    return schema | {"fields": fields}
-
-
-def full_name(schema: Schema) -> str:
-    """The schema's full Avro name."""
+def _full_name(schema: Schema) -> str:
     space, name = schema.get("namespace"), str(schema["name"])
     return f"{space}.{name}" if space and "." not in name else name
 

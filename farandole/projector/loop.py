@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from farandole import kafka
-from farandole.contracts.schema_log import SchemaLog
+from farandole.contracts.lookup import Schemas
 from farandole.errors import Stopped
 from farandole.kafka import KafkaError, KafkaException, Message, Record, TopicPartition
 from farandole.postgres import OUTAGES
@@ -65,7 +65,7 @@ class Projector:
         self._stop = stop
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns():x}"
         self._bare = cache(settings.bare)
-        self._rows = Rows(SchemaLog(settings), settings)
+        self._rows = Rows(Schemas(settings), settings)
         self._consumer = kafka.consumer(settings, settings.group("projector"))
         self._partitions = Partitions(settings, self._consumer, Store(settings, found, self._owner))
         self._outsider = Outsider(settings)

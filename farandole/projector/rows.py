@@ -12,11 +12,11 @@ from typing import Any
 
 from farandole import envelope
 from farandole.contracts.codec import Writer
-from farandole.contracts.schema_log import SchemaLog
+from farandole.contracts.lookup import Schemas
 from farandole.errors import Poison
 from farandole.kafka import Record
 from farandole.projector.body import clean, jsonb_text
-from farandole.records import coordinates, decode, fingerprints, writer_of
+from farandole.records import coordinates, decode, schema_keys, writer_of
 from farandole.settings import Settings
 
 #: The columns in the order in which a row is packed: those of fixed length first, in one struct.
@@ -79,13 +79,13 @@ class Batch:
 class Rows:
     """Turns records into rows; the schemas say what the records mean."""
 
-    def __init__(self, schemas: SchemaLog, settings: Settings) -> None:
+    def __init__(self, schemas: Schemas, settings: Settings) -> None:
         self._schemas = schemas
         self._settings = settings
 
     def batch(self, records: Sequence[Record]) -> Batch:
         """All of `records`, each as a row or as parked. Raises Unreachable when a schema cannot be looked up."""
-        self._schemas.learn(fingerprints(records))
+        self._schemas.learn(schema_keys(records))
         made = Batch()
         meanings: dict[tuple[Writer, str], _Meaning] = {}  # for this batch only: a declared schema may come later
         for record in records:

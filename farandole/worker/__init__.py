@@ -80,15 +80,15 @@ def prepare(settings: Settings, wirings: Sequence[Wiring]) -> list[Wiring]:
     for row in rows:
         if row.status == "drift":
             log.warning("topic_drift %s: %s is %s, declared %s", row.topic, row.setting, row.found, row.declared)
-    publishing.publish(settings, {contract.event for wiring in wirings for contract in wiring.contracts})
+    contracts = publishing.publish(settings, {contract.event for one in wirings for contract in one.contracts})
     written = {name for wiring in wirings for name in wiring.writes}
     limits = topics.limits(settings, sorted(written))
-    return [replace(wiring, limits=limits) for wiring in wirings]
+    return [replace(wiring.written_with(contracts), limits=limits) for wiring in wirings]
 
 
 def describe(settings: Settings, wiring: Wiring) -> str:
     """One line: agent, group, what it reads and emits, and where its handler is."""
-    reads = ", ".join(wiring.reads)
+    reads = ", ".join(dict.fromkeys(contract.writer.name for contract in wiring.reads.values()))
     emits = (
         ", ".join(contract.writer.name for event, contract in wiring.emits.items() if event in wiring.handler.emits)
         or "nothing"

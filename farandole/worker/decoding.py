@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from farandole import records
 from farandole.agent import Wiring
-from farandole.contracts.schema_log import SchemaLog
+from farandole.contracts.codec import Contract, Writer
+from farandole.contracts.lookup import Schemas
 from farandole.errors import Poison, Unreachable
 from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Skipped
@@ -17,13 +18,14 @@ from farandole.worker.holdings import Item
 
 
 class Decoding:
-    """Decodes a batch; looks unknown schemas up in the schema topic, off the event loop."""
+    """Decodes a batch; looks unknown schemas up, off the event loop."""
 
-    def __init__(self, settings: Settings, wiring: Wiring, schemas: SchemaLog, outage: Callable[[], Outage]) -> None:
+    def __init__(self, settings: Settings, wiring: Wiring, schemas: Schemas, outage: Callable[[], Outage]) -> None:
         self._settings = settings
         self._wiring = wiring
         self._schemas = schemas
         self._outage = outage
+        self._begun = False  #: the schema topic was read
         for contract in wiring.contracts:
             schemas.add(contract.writer)
 
@@ -38,7 +40,7 @@ class Decoding:
 
     def _decode(self, item: Item) -> None:
         written = records.writer_of(item.record, self._schemas)
-        contract = self._wiring.reads.get(written.name)
+        contract = self._contract(written)
         if contract is None:
             if item.wake:  # it was put off by, or given back to, this very agent: nobody else will handle it
                 known = ", ".join(self._wiring.reads)
@@ -54,12 +56,20 @@ class Decoding:
             return
         item.payload = contract.read(item.fields)
 
+    def _contract(self, written: Writer) -> Contract | None:
+        """What reads the record: by its name, else by one it had before, where the renamed class runs already."""
+        reads = self._wiring.reads
+        return reads.get(written.name) or next((reads[name] for name in written.aliases if name in reads), None)
+
     async def _learn(self, items: list[Item]) -> None:
-        """Make the schemas of the batch known before it is decoded. An outage of the schema topic is waited out."""
-        unknown = self._schemas.unknown(records.fingerprints(item.record for item in items))
+        """Make the schemas of the batch known before it is decoded. An outage of topic or registry is waited out."""
+        unknown = self._schemas.unknown(records.schema_keys(item.record for item in items))
         outage = self._outage()
-        while unknown:
+        while unknown or not self._begun:
             try:
+                if not self._begun:
+                    await asyncio.to_thread(self._schemas.read)
+                    self._begun = True
                 await asyncio.to_thread(self._schemas.learn, unknown)
                 return
             except Unreachable as failure:

@@ -9,6 +9,7 @@ from typing import Any
 from farandole import envelope
 from farandole.agent import Wiring
 from farandole.contracts.codec import Contract
+from farandole.contracts.framing import SCHEMA_HEADER
 from farandole.dead_letter import PREFIX as DEAD
 from farandole.dead_letter import DeadLetter, clean, size
 from farandole.envelope import follow, key_of, traceparent
@@ -52,6 +53,10 @@ class TooLarge(Exception):
         self.limit = limit
 
 
+#: Headers that tell of the very record that carries them: not passed on.
+_OWN = ("traceparent", SCHEMA_HEADER)
+
+
 class Outputs:
     """Builds the records of an agent's outcomes."""
 
@@ -93,18 +98,19 @@ class Outputs:
 
     def _lineage(self, item: Item, contract: Contract, position: int, attempt: int) -> dict[str, Any]:
         cause = item.fields if item.fields is not None else self._cause(item)
-        return follow([cause], self._agent.emitter, contract.writer.name, position, attempt)
+        return follow([cause], self._agent.emitter, contract.writer.identity, position, attempt)
 
     def _record(self, item: Item, event: Event, contract: Contract, lineage: dict[str, Any]) -> Output:
         value = contract.encode(lineage, event)
         headers = trail.extended(item.record.headers, lineage["hop"], self._settings.hop_limit, self._agent.name)
-        headers = [header for header in headers if header[0] != "traceparent"]
-        headers.append(("traceparent", traceparent(lineage)))
+        headers = [header for header in headers if header[0] not in _OWN]
+        headers += [("traceparent", traceparent(lineage)), *contract.headers]
         made = Output(self._settings.topic(contract.topic), key_of(lineage), value, headers)
         limit = self._limit(contract.topic, MAX_RECORD_BYTES)
         if made.size > limit:
             if not isinstance(item.outcome, Emitted):  # word of a failure must get through; the dead letter keeps all
-                return Output(made.topic, made.key, made.value, headers[-1:])
+                own = [header for header in headers if header[0] in _OWN]
+                return Output(made.topic, made.key, made.value, own)
             raise TooLarge(contract.writer.name, made.size, limit)
         return made
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from farandole.agent import Wiring
-from farandole.contracts.schema_log import SchemaLog
+from farandole.contracts.lookup import Schemas
 from farandole.envelope import Envelope
 from farandole.handling import Handling
 from farandole.outage import Outage
@@ -67,7 +67,7 @@ class Worker:
         self.ready = agent.concurrency + max(agent.concurrency, settings.batch)  #: records to choose from
         self.ledger = Ledger(settings, agent.name, self.outage)
         self.outputs = Outputs(settings, wiring)
-        self.decoding = Decoding(settings, wiring, SchemaLog(settings), self.outage)
+        self.decoding = Decoding(settings, wiring, Schemas(settings), self.outage)
         self.flight = Flight(self.handle, agent.concurrency, self.put_behind)
         self.conduct = Conduct(agent.name, agent.brake, self.flight.halt)
         self.waits = Waits(settings, agent)

@@ -15,11 +15,12 @@ import psutil
 import pytest
 
 from farandole import Client, Event, Submission, WaitTimeout, kafka, topics
-from farandole.contracts.schema_log import SCHEMA_TOPIC, SchemaLog
+from farandole.contracts.lookup import Schemas
+from farandole.contracts.schema_log import SCHEMA_TOPIC
 from farandole.envelope import Envelope
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Unreachable
 from farandole.project import Project, require_project
-from farandole.records import decode, fingerprints, writer_of
+from farandole.records import decode, schema_keys, writer_of
 from farandole.sender import MAX_EVENT_BYTES, Chunk
 from farandole.settings import Settings
 from farandole.testing import running_flow
@@ -73,8 +74,8 @@ async def test_a_submitted_job_is_on_the_broker_with_its_schema_when_submit_retu
         trace_id = await client.submit(Asked(text="hello"), key="k", at=at, tenant="acme")
     (record,) = await asyncio.to_thread(records, farandole_settings, "jobs.asked", 1)
     assert record.key == str(trace_id).encode()
-    schemas = SchemaLog(farandole_settings)
-    schemas.learn(fingerprints([record]))
+    schemas = Schemas(farandole_settings)
+    schemas.learn(schema_keys([record]))
     writer = writer_of(record, schemas)
     fields = decode(record, writer, farandole_settings).fields
     envelope = Envelope(fields)

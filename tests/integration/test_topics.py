@@ -9,7 +9,9 @@ import pytest
 
 from farandole import Event, kafka, topics
 from farandole.contracts import publishing
-from farandole.contracts.schema_log import SCHEMA_TOPIC, SchemaLog
+from farandole.contracts.framing import single_object
+from farandole.contracts.lookup import Schemas
+from farandole.contracts.schema_log import SCHEMA_TOPIC
 from farandole.errors import ConfigurationError, FarandoleError, Unreachable
 from farandole.flow import agent_files, event_classes, load_agents
 from farandole.settings import Settings
@@ -98,8 +100,10 @@ def test_an_event_s_own_partitions_and_retention_win_over_the_settings(farandole
 
 def test_published_schemas_are_found_by_their_fingerprint(farandole_settings: Settings, tmp_path: Path) -> None:
     settings = farandole_settings.model_copy(update={"flow": "orders"})
-    written = publishing.publish(settings, event_classes(project(tmp_path)))
-    log = SchemaLog(settings)
-    log.learn({writer.fingerprint for writer in written})
-    assert [log.writer(writer.fingerprint).name for writer in written] == [writer.name for writer in written]
+    events = event_classes(project(tmp_path))
+    publishing.publish(settings, events)
+    written = {single_object(writer.fingerprint): writer.name for writer in publishing.writers(events, "orders")}
+    schemas = Schemas(settings)
+    schemas.learn(written)
+    assert {key: schemas.writer(key).name for key in written} == written
     assert states(compare(settings, [Wanted(SCHEMA_TOPIC, 1, {"cleanup.policy": "compact"})])) == {("ok", "")}

@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from farandole import Event, ids, personal
-from farandole.contracts.codec import MARKER, contract, decode, fingerprint_of, without, writer
+from farandole.contracts import framing
+from farandole.contracts.codec import contract, decode, without, writer
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS
 from farandole.envelope import Emitter, begin
 from farandole.errors import ConfigurationError, Poison
+from farandole.kafka import Record
+
+
+def record(value: bytes | None, *headers: tuple[str, bytes | None]) -> Record:
+    return Record("jobs.everything", 0, 0, 0, None, value, list(headers))
 
 
 class Mood(enum.StrEnum):
@@ -98,8 +104,8 @@ def test_any_valid_event_survives_the_round_trip_equal(
     )
     made, raw_envelope = contract(Everything, "jobs"), envelope()
     value = made.encode(raw_envelope, event)
-    assert value[:2] == MARKER
-    assert fingerprint_of(value) == made.writer.fingerprint
+    assert value[:2] == framing.MARKER
+    assert framing.schema_key(record(value)) == framing.single_object(made.writer.fingerprint)
     fields = decode(value, made.writer)
     assert {name: fields[name] for name in ENVELOPE_FIELDS} == raw_envelope, "ids stay strings and times longs"
     assert made.read(fields) == event
@@ -198,7 +204,7 @@ def test_any_bytes_are_an_event_or_poison(tail: bytes) -> None:
 @pytest.mark.parametrize("value", [None, b"", b"\x00", b"{}", b"\xc3\x01short"])
 def test_what_names_no_schema_is_poison(value: bytes | None) -> None:
     with pytest.raises(Poison):
-        fingerprint_of(value)
+        framing.schema_key(record(value))
 
 
 def test_a_strangers_schema_is_read_through_ours() -> None:

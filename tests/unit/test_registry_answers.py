@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import subprocess
@@ -16,9 +15,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from farandole.contracts import registry, registry_client
+from farandole.contracts import codec, registry, registry_client
 from farandole.contracts.registry import Registry
-from farandole.errors import ConfigurationError, FarandoleError, Poison, Unreachable
+from farandole.errors import ConfigurationError, Unreachable
+from farandole.event import Event
 from farandole.settings import Settings
 
 SCHEMA = {"type": "record", "name": "jobs.Submitted", "fields": []}
@@ -174,27 +174,19 @@ def test_a_subject_is_named_as_the_setting_says(subjects: str, subject: str) -> 
     assert registry.subject(Settings.model_validate({"subjects": subjects}), "ns.orders.paid", "acme.Paid") == subject
 
 
+class Paid(Event, topic="orders.all"):
+    """Somebody paid."""
+
+
+class Sent(Event, topic="orders.all"):
+    """Something was sent."""
+
+
 def test_two_event_types_of_one_topic_need_subjects_that_tell_them_apart() -> None:
-    events = [("orders", "acme.Paid"), ("orders", "acme.Sent"), ("mails", "acme.Mail"), ("mails", "acme.Mail")]
-    with pytest.raises(ConfigurationError, match=r"topic orders .*acme\.Paid, acme\.Sent.* FARANDOLE_SUBJECTS"):
-        registry.check_subjects(Settings(), events)
+    contracts = [codec.contract(event, "orders") for event in (Paid, Sent, Paid)]
+    with pytest.raises(
+        ConfigurationError, match=r"Paid and .*Sent lie on one topic, ns\.orders\.all.* FARANDOLE_SUBJECTS"
+    ):
+        registry.check_subjects(Settings(namespace="ns"), contracts)
     for subjects in ("record", "topic-record"):
-        registry.check_subjects(Settings.model_validate({"subjects": subjects}), events)
-
-
-def test_a_known_answer_is_kept_and_an_unknown_id_is_asked_for_again_later() -> None:
-    missing = b'{"error_code": 40403, "message": "Schema 7 not found"}'
-    with answering(404, missing) as address:
-        found = registry_at(f"http://{address}")
-        with pytest.raises(Poison, match=rf"schema id 7 is not in the registry at http://{address}") as poison:
-            found.schema(7)
-        assert poison.value.cause == "unknown_schema"
-    with pytest.raises(Poison):
-        found.schema(7)  # nobody is asked: nobody is there
-    found._unknown.clear()  # as when the time is over
-    with answering(200, json.dumps({"schema": json.dumps(SCHEMA)}).encode()) as address:
-        found._client = registry_at(f"http://{address}")._client
-        assert found.schema(7) == SCHEMA
-    assert found.schema(7) == SCHEMA  # nobody is there any more
-    with pytest.raises(FarandoleError):
-        found.schema(8)
+        registry.check_subjects(Settings.model_validate({"subjects": subjects}), contracts)

@@ -1,0 +1,112 @@
+"""Finds the schema a record names: by its fingerprint in the schema topic, by its id in the Schema Registry."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from farandole.contracts import framing
+from farandole.contracts.codec import Writer, writer
+from farandole.contracts.registry import Registry
+from farandole.contracts.schema_log import SchemaLog
+from farandole.errors import ConfigurationError, Poison
+from farandole.settings import Settings
+
+#: Seconds. A schema that was not found is not looked up again before: a stream of such records asks once in this time.
+#: What names it meanwhile is poison, although the schema may have come since: long enough to spare the broker, short
+#: enough that who publishes a schema late finds few dead letters to redrive.
+ABSENT_FOR = 5.0
+
+
+class Schemas:
+    """Every schema that was met, by the key that records name it with (`framing.schema_key`). Safe for threads.
+
+    `clock` counts seconds.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = SchemaLog(settings)
+        self._registry = Registry(settings) if settings.schema_registry_url else None
+        self._clock = clock
+        self._known: dict[bytes, Writer] = {}
+        self._absent: dict[bytes, tuple[float, str]] = {}  #: until when, and why
+        self._lock = threading.Lock()
+
+    def add(self, known: Writer) -> Writer:
+        """Make a schema known that came from elsewhere, such as this process's own event classes."""
+        held = self._log.add(known)
+        self._known[framing.single_object(known.fingerprint)] = held
+        return held
+
+    def meaning(self, written: Writer) -> Writer:
+        """The schema that says what events of this name mean (stage, ending): `written`, or the latest one that does."""
+        return self._log.meaning(written)
+
+    def unknown(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Those of `keys` that have to be looked up: neither learned, nor found to be absent a moment ago."""
+        wanted = set(keys) - self._known.keys()
+        if not wanted:
+            return wanted
+        now = self._clock()
+        return {key for key in wanted if self._absent.get(key, (now, ""))[0] <= now}
+
+    def read(self) -> None:
+        """Read the schema topic on: at start, so that an outage of it later delays no known schema. Raises Unreachable."""
+        with self._lock:
+            self._log.read_on()
+
+    def learn(self, keys: Iterable[bytes]) -> None:
+        """Look up what is unknown of `keys`, before records are decoded.
+
+        Raises Unreachable when the topic or the registry does not answer. A schema is published before the first record
+        written with it, so after a lookup that began when the record was there, `writer` is conclusive.
+        """
+        if not self.unknown(keys):
+            return
+        with self._lock:  # what another thread has just looked up is not asked again
+            unknown = self.unknown(keys)
+            fingerprints = {found for key in unknown if (found := framing.fingerprint_in(key))}
+            if self._log.unknown(fingerprints):
+                self._log.read_on()
+            for key in unknown:
+                try:
+                    self._known[key] = self._find(key)
+                    self._absent.pop(key, None)
+                except Poison as poison:
+                    self._absent = {old: absent for old, absent in self._absent.items() if absent[0] > self._clock()}
+                    self._absent[key] = (self._clock() + ABSENT_FOR, str(poison))
+
+    def writer(self, key: bytes) -> Writer:
+        """The schema of `key`, as far as it was learned. Raises Poison("unknown_schema") when it was not."""
+        found = self._known.get(key)
+        if found is None:
+            told = self._absent.get(key)
+            raise Poison("unknown_schema", told[1] if told else f"schema {key.hex()} was not looked up")
+        return found
+
+    def _find(self, key: bytes) -> Writer:
+        fingerprint, number = framing.fingerprint_in(key), framing.id_in(key)
+        if fingerprint and (held := self._log.get(fingerprint)):
+            return held
+        if number is None:
+            raise Poison("unknown_schema", f"schema {key[2:].hex()} is not in topic {self._log.topic}")
+        if self._registry is None:
+            raise Poison(
+                "unknown_schema",
+                f"the value has Confluent's framing with schema id {number}, and SCHEMA_REGISTRY_URL is not set",
+            )
+        return self._registered(self._registry, number, fingerprint)
+
+    def _registered(self, registry: Registry, number: int, fingerprint: bytes | None) -> Writer:
+        try:
+            found = writer(registry.schema(number))
+        except ConfigurationError as error:
+            raise Poison("unknown_schema", f"schema id {number} of the registry: {error}") from error
+        if fingerprint and found.fingerprint != fingerprint:
+            raise Poison(
+                "unknown_schema",
+                f"schema {fingerprint.hex()} is not in topic {self._log.topic}, and id {number} is another schema "
+                f"({found.name}) in the registry: has the registry moved?",
+            )
+        return self._log.add(found)
