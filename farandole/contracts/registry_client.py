@@ -99,7 +99,13 @@ class RegistryClient:
 
     def set_compatibility(self, subject: str, level: str) -> None:
         """Set the level of `subject`, which need not exist yet."""
-        self._ask(f"compatibility of subject {subject}", lambda: self._client.set_compatibility(subject, level))
+        try:
+            self._ask(f"compatibility of subject {subject}", lambda: self._client.set_compatibility(subject, level))
+        except _Refused as refused:  # of several who set it first at once, Apicurio refuses all but one
+            if self.compatibility(subject) != level:
+                raise ConfigurationError(
+                    f"the registry at {self.url} refuses compatibility {level} for subject {subject}: {refused.reason}"
+                ) from refused
 
     def _ask(self, what: str, call: Callable[[], T]) -> T | None:
         """The registry's answer about `what`; None when it says that there is no such thing."""
