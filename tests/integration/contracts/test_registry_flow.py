@@ -97,10 +97,13 @@ def test_confluents_own_clients_write_and_read_our_events(flow: Flow) -> None:
     """An ingest topic that other clients write with their default settings, and an event topic that they read."""
     with flow.echo():
         brokers = {"bootstrap.servers": flow.settings.brokers}
-        serializer = AvroSerializer(flow.registry, json.dumps(derive(Heard, "jobs", envelope=False)))
-        producer = SerializingProducer(brokers | {"key.serializer": StringSerializer(), "value.serializer": serializer})
-        producer.produce(flow.log.topic("jobs.heard"), key="order-7", value={"word": "theirs", "plan": ""})
-        assert producer.flush(30) == 0
+        for envelope, word in ((False, "theirs"), (True, "left empty")):  # a schema of their own, and ours as it is
+            serializer = AvroSerializer(flow.registry, json.dumps(derive(Heard, "jobs", envelope=envelope)))
+            producer = SerializingProducer(
+                brokers | {"key.serializer": StringSerializer(), "value.serializer": serializer}
+            )
+            producer.produce(flow.log.topic("jobs.heard"), key="order-7", value={"word": word, "plan": ""})
+            assert producer.flush(30) == 0
         submit(flow.settings, [("ours", "")])
         consumer = DeserializingConsumer(
             brokers
@@ -110,15 +113,17 @@ def test_confluents_own_clients_write_and_read_our_events(flow: Flow) -> None:
         consumer.subscribe([flow.log.topic("jobs.said")])
         found: dict[str, Any] = {}
 
-        def both() -> bool:
+        def all_of_them() -> bool:
             if message := consumer.poll(0.5):
                 value: Any = message.value()
                 found[value["word"]] = value
-            return len(found) == 2
+            return len(found) == 3
 
-        eventually(both, "a consumer with Confluent's deserializer reads what the agent said")
+        eventually(all_of_them, "a consumer with Confluent's deserializer reads what the agent said")
         consumer.close()
-    assert str(found["theirs"]["trace_id"]) == ids.trace_id_of_key("jobs", "order-7")
+    for word in ("theirs", "left empty"):
+        assert str(found[word]["trace_id"]) == ids.trace_id_of_key("jobs", "order-7")
+    assert len({flow.read(record)["word"] for record in flow.log.read("jobs.heard")}) == 3
     assert (found["ours"]["emitted_by"], found["ours"]["hop"], found["ours"]["place"]) == ("echo", 1, 0)
     subject = f"{flow.log.topic('jobs.said')}-value"
     assert flow.registry.get_compatibility(subject) == "FULL_TRANSITIVE"
