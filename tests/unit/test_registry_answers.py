@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from pydantic import SecretStr
 
 from farandole.contracts import codec, registry, registry_client
@@ -30,12 +39,20 @@ def registry_at(url: str) -> Registry:
 
 
 @contextmanager
-def answering(status: int, body: bytes = b"", kind: str = "application/json") -> Iterator[str]:
-    """The address of a server that gives every request this answer."""
+def answering(
+    status: int,
+    body: bytes = b"",
+    kind: str = "application/json",
+    asked: list[str] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[str]:
+    """The address of a server that gives every request this answer; `asked` gets their paths."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if asked is not None:
+                asked.append(self.path)
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
@@ -52,6 +69,8 @@ def answering(status: int, body: bytes = b"", kind: str = "application/json") ->
             """Nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -92,8 +111,10 @@ def test_a_registry_that_is_not_well_is_unreachable(
     status: int, body: tuple[bytes, str], call: Callable[[Registry], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry_client, "_PAUSE_MS", 1)
-    with answering(status, *body) as address, pytest.raises(Unreachable, match=f"HTTP {status}"):
+    asked: list[str] = []
+    with answering(status, *body, asked) as address, pytest.raises(Unreachable, match=f"HTTP {status}"):
         call(registry_at(f"http://{address}"))
+    assert len(asked) == 2, "one more try; whoever asks waits the outage out"
 
 
 OTHERS = [
@@ -127,6 +148,32 @@ def test_silence_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
         for call in CALLS:
             with pytest.raises(Unreachable, match="does not answer"):
                 call(registry_at(f"http://127.0.0.1:{server.getsockname()[1]}"))
+
+
+def certified(folder: Path) -> ssl.SSLContext:
+    """A server's TLS with a certificate for 127.0.0.1 that nobody else has signed; it lies in `folder`/own.pem."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry")])
+    own = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
+    own = own.add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+    own = own.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    plain = serialization.NoEncryption()
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    )
+    (folder / "own.pem").write_bytes(own.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "own.pem", folder / "key.pem")
+    return context
+
+
+def test_a_certificate_counts_where_the_machine_trusts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps({"schema": json.dumps(SCHEMA)}).encode()
+    with answering(200, body, tls=certified(tmp_path)) as address:
+        with pytest.raises(Unreachable, match="certificate"):
+            registry_at(f"https://{address}").schema(7)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.pem"))
+        assert registry_at(f"https://{address}").schema(7) == SCHEMA
 
 
 def test_a_refusal_is_told_in_the_registrys_own_words_without_the_old_schema() -> None:
