@@ -31,7 +31,7 @@ from tests.commands import Command, running
 from tests.eventually import eventually
 from tests.integration.contracts.door import Door
 from tests.integration.worker.conftest import AGENTS
-from tests.integration.worker.words import Heard, Said, submit
+from tests.integration.worker.words import Heard, Murmured, Said, submit
 from tests.kafka_log import KafkaLog, Logged
 
 EVENTS = (Heard, Said)
@@ -141,7 +141,8 @@ def test_a_topic_with_both_formats_is_read_whole_by_agents_and_projector(flow: F
         flow.heard("before", "since", "late")
     assert {record.value[:1] for record in flow.log.read("jobs.heard") if record.value} == {b"\x00", b"\xc3"}
     assert {record.value[:1] for record in flow.log.read("jobs.said") if record.value} == {b"\x00"}
-    with running(without, flow.folder / "projector.log", "projector"):  # has no registry, and reads by the header
+    none = {"SCHEMA_REGISTRY_URL": ""}  # the projector reads by the header
+    with running(without, flow.folder / "projector.log", "projector", more=none):
         eventually(lambda: folded(without) == 6, "all events are in event_log")
     with postgres.connect(without) as connection:
         assert connection.execute(f"SELECT count(*) FROM {without.schema_name}.parked").fetchone() == (0,)
@@ -202,3 +203,15 @@ def test_only_publish_registers_where_the_setting_says_so(flow: Flow) -> None:
     (record,) = flow.log.read("jobs.heard")
     assert (record.value or b"")[:1] == b"\x00"
     assert flow.read(record)["word"] == "hello"
+
+
+def test_several_event_types_of_a_topic_need_subjects_of_their_own(flow: Flow) -> None:
+    events = (Heard, Murmured, Said)
+    with pytest.raises(ConfigurationError, match=r"Heard and jobs\.Murmured lie on one topic.*FARANDOLE_SUBJECTS"):
+        publishing.publish(flow.settings, events)
+    topic = flow.log.topic("jobs.heard")
+    for subjects, wanted in (("topic-record", f"{topic}-jobs.Murmured"), ("record", "jobs.Murmured")):
+        publishing.publish(flow.settings.model_copy(update={"subjects": subjects}), events)
+        assert codec.writer(json.loads(flow.registry.get_latest_version(wanted).schema.schema_str or "")).name == (
+            "jobs.Murmured"
+        )
