@@ -95,6 +95,10 @@ class Registry:
             )
         return found
 
+    def close(self) -> None:
+        """Close its connections; for a registry that is asked once."""
+        self._client.close()
+
     def _others(self, found: Registered, what: str) -> list[Any]:
         """The schemas that `found` refers to, and those that they refer to."""
         met: dict[tuple[str, int], Any] = {}

@@ -107,6 +107,10 @@ class RegistryClient:
                     f"the registry at {self.url} refuses compatibility {level} for subject {subject}: {refused.reason}"
                 ) from refused
 
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
+
     def _ask(self, what: str, call: Callable[[], T]) -> T | None:
         """The registry's answer about `what`; None when it says that there is no such thing."""
         try:
