@@ -103,8 +103,9 @@ class Schemas:
         return self._registered(self._registry, number, fingerprint)
 
     def _registered(self, registry: Registry, number: int, fingerprint: bytes | None) -> Writer:
+        schema = registry.schema(number)  # refused credentials are no fault of the record: they stop the reader
         try:
-            found = writer(registry.schema(number))
+            found = writer(schema)
         except ConfigurationError as error:
             raise Poison("unknown_schema", f"schema id {number} of the registry: {error}") from error
         if fingerprint and found.fingerprint != fingerprint:
