@@ -135,10 +135,17 @@ def contract(event: type[Event], flow: str) -> Contract:
 
 
 @cache
-def without(reader: Writer, fields: tuple[str, ...]) -> Writer:
-    """`reader` less some envelope fields: the reading side for a stranger's schema, which lacks them."""
+def without(reader: Writer, fields: tuple[str, ...], name: str = "") -> Writer:
+    """`reader` less some envelope fields: the reading side for a stranger's schema, which lacks them.
+
+    With `name`, for a schema of that full name. Avro resolves by the reader's own names; of a writer that was renamed after
+    this reader was made only the writer knows that both are one. Whoever reads it has seen that, by its aliases.
+    """
     kept = [field for field in reader.schema["fields"] if field["name"] not in fields]
-    return writer(reader.schema | {"fields": kept})
+    schema = reader.schema | {"fields": kept}
+    if name and name not in (reader.name, *reader.aliases):
+        schema["aliases"] = [*schema.get("aliases", ()), name]
+    return writer(schema)
 
 
 def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[str, Any]:
