@@ -37,6 +37,8 @@ class SchemaLog:
             self._writers[known.fingerprint] = held = known
         if known.declared:
             self._declared[known.name] = known
+            for earlier in known.aliases:  # a stranger may write by it still, and never has one been declared
+                self._declared.setdefault(earlier, known)
         return held
 
     def get(self, fingerprint: bytes) -> Writer | None:
