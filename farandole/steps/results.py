@@ -71,13 +71,14 @@ def decode(kind: Any, text: str, where: str) -> Any:
     of a record are. Raises NotKept where the type has changed in another way since."""
     made = adapter(kind, where)
     try:
-        return made.validate_json(text)
+        try:
+            return made.validate_json(text)
+        except ValidationError as error:
+            if any(detail["type"] != "extra_forbidden" for detail in error.errors()):
+                raise
+            return made.validate_json(text, extra="ignore")
     except ValidationError as error:
-        if any(detail["type"] != "extra_forbidden" for detail in error.errors()):
-            raise NotKept(
-                f"{where}: the recorded result does not fit its type any more: {_first_line(error)}"
-            ) from error
-    return made.validate_json(text, extra="ignore")
+        raise NotKept(f"{where}: the recorded result does not fit its type any more: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:

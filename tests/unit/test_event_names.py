@@ -9,7 +9,7 @@ import pytest
 
 from farandole import Agent, Event
 from farandole.client import Client
-from farandole.contracts import codec
+from farandole.contracts import codec, framing
 from farandole.contracts.codec import Writer, contract, writer
 from farandole.contracts.deriving import derive
 from farandole.contracts.schema_log import SchemaLog
@@ -60,7 +60,7 @@ def test_what_a_class_writes_is_read_under_its_new_name_and_back() -> None:
 
 def test_a_strangers_record_by_a_later_name_is_read_by_the_older_class() -> None:
     bare = writer(derive(Inquired, "jobs", envelope=False))
-    value = codec.framing.single_object(bare.fingerprint) + b"\x0ahello\x00"
+    value = framing.single_object(bare.fingerprint) + b"\x0ahello\x00"
     fields = decode(Record("jobs.asked", 0, 0, 0, b"k", value, []), bare, Settings(), OLD.writer).fields
     assert (fields["text"], fields["tone"]) == ("hello", "plain")
 
@@ -118,11 +118,12 @@ def test_an_agent_reads_by_every_name_and_prefers_the_present_one() -> None:
     def answer(event: Asked | Inquired) -> None: ...
 
     reads = agent.wiring("jobs").reads
-    assert {name: made.event for name, made in reads.items()} == {
+    expected: dict[str, type[Event]] = {
         "jobs.Asked": Asked,
         "jobs.Queried": Inquired,
         "jobs.Inquired": Inquired,
     }
+    assert {name: made.event for name, made in reads.items()} == expected
 
 
 def test_two_classes_of_one_name_in_one_handler_are_refused() -> None:
@@ -143,7 +144,7 @@ async def test_a_view_is_never_written() -> None:
     agent = Agent("answer")
 
     @agent.handle
-    def answer(event: Asked) -> Question: ...
+    def answer(event: Asked) -> Question | None: ...
 
     with pytest.raises(ConfigurationError, match="answer: Question is a view, which is read only; emit the event"):
         agent.wiring("jobs")
