@@ -36,27 +36,29 @@ TRAILS = {
 class Deploys:
     """Both versions of the flow as projects of their own, in one namespace, and who runs of them."""
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
+    def __init__(self, settings: Settings, folder: Path, loop: asyncio.Runner) -> None:
         self.settings = settings
         self.folder = folder
+        self.loop = loop
+        self.client = Client(settings)
         self.log = KafkaLog(settings.brokers, settings.namespace)
         self.running: dict[str, Command] = {}
         self.submitted: dict[str, int] = {}  #: by which version, by trace id
         self.roots = {version: project(folder, version) for version in (1, 2)}
         self.classes = {version: load_file(root / "schemas/orders.py") for version, root in self.roots.items()}
 
-    def start(self, *who: tuple[str, int]) -> None:
-        """Agents of a version, each a process; returns when all are ready."""
-        for agent, version in who:
-            arguments = ["projector"] if agent == "projector" else ["run", f"agents/{agent}.py"]
-            name = f"{agent}{version}"
-            log, more = (
-                self.folder / f"{name}-{len(list(self.folder.iterdir()))}.log",
-                {"TEST_LEDGER": str(self.ledger)},
+    def start(self, version: int, *processes: str) -> None:
+        """Processes of a version, each the projector or agents ("check ship"); returns when all are ready."""
+        for name in processes:
+            arguments = ["projector"] if name == "projector" else ["run", *(f"agents/{it}.py" for it in name.split())]
+            log = self.folder / f"{name} {version} {len(list(self.folder.iterdir()))}.log"
+            more = {"TEST_LEDGER": str(self.ledger)}
+            self.running[f"{name} {version}"] = Command(
+                self.settings, log, *arguments, cwd=self.roots[version], more=more
             )
-            self.running[name] = Command(self.settings, log, *arguments, cwd=self.roots[version], more=more)
-        for agent, version in who:
-            self.running[f"{agent}{version}"].said("projector topics=" if agent == "projector" else "ready agent=")
+        for name in processes:
+            what = "projector topics=" if name == "projector" else "ready agent="
+            self.running[f"{name} {version}"].said(what, times=len(name.split()))
 
     def stop(self, *names: str) -> None:
         """Drain them, all at once."""
@@ -73,19 +75,19 @@ class Deploys:
         """Each plan once from a producer of each version, which says all that its version can say; the jobs' ids."""
         old, new = self.classes[1], self.classes[2]
 
-        async def send() -> list[str]:
-            async with Client(self.settings) as client:
-                rows = [
-                    Submission(order, key)
-                    for plan in plans
-                    for order in (
-                        old.Placed(plan=plan, urgency="calm", note="fragile"),
-                        new.Ordered(plan=plan, urgency="urgent", channel="web"),
-                    )
-                ]
-                return [str(trace) async for trace in client.submit_many(rows)]
+        rows = [
+            Submission(order, key)
+            for plan in plans
+            for order in (
+                old.Placed(plan=plan, urgency="calm", note="fragile"),
+                new.Ordered(plan=plan, urgency="urgent", channel="web"),
+            )
+        ]
 
-        jobs = asyncio.run(send())
+        async def send() -> list[str]:
+            return [str(trace) async for trace in self.client.submit_many(rows)]
+
+        jobs = self.loop.run(send())
         for place, job in enumerate(jobs):
             self.submitted.setdefault(job, 1 + place % 2)
         return jobs
@@ -121,40 +123,42 @@ class Deploys:
 
 @pytest.fixture
 def deploys(farandole_settings: Settings, tmp_path: Path) -> Iterator[Deploys]:
-    made = Deploys(farandole_settings, tmp_path)
-    try:
-        yield made
-    finally:
-        for command in made.running.values():
-            command.kill()
+    with asyncio.Runner() as loop:
+        made = Deploys(farandole_settings, tmp_path, loop)
+        try:
+            yield made
+        finally:
+            for command in made.running.values():
+                command.kill()
+            loop.run(made.client.close())
 
 
 def test_jobs_in_flight_cross_a_deploy_and_a_rollback_both_ways(deploys: Deploys) -> None:
-    deploys.start(("projector", 1), ("check", 1), ("ship", 1))
+    deploys.start(1, "projector", "check", "ship")
     put_off, rejected = deploys.submit("later"), deploys.submit("reject 1")
     deploys.until("done", deploys.submit("", ""))
     deploys.until("waiting", put_off)
     deploys.until("blocked", rejected)
 
-    deploys.stop("ship1")
+    deploys.stop("ship 1")
     checked_by_1 = deploys.submit("")
     deploys.checked()
-    deploys.start(("check", 2), ("ship", 2))
+    deploys.start(2, "check", "ship")
     first, second = deploys.submit("", key="order-7")
     assert first == second, "a key is one job, whichever version submits it"
     deploys.until("done", [*checked_by_1, first, *deploys.submit(*[""] * 10)])
 
-    deploys.stop("check1")
+    deploys.stop("check 1")
     deploys.answer()
     deploys.until("done", [*put_off, *rejected, *deploys.submit("")])
-    deploys.stop("ship2")
+    deploys.stop("ship 2")
     put_off, rejected, checked_by_2 = deploys.submit("later"), deploys.submit("reject 2"), deploys.submit("")
     deploys.until("blocked", rejected)
     deploys.checked()
-    deploys.stop("check2")
+    deploys.stop("check 2")
     placed = deploys.submit("")
 
-    deploys.start(("check", 1), ("ship", 1))
+    deploys.start(1, "check ship")
     deploys.answer()
     deploys.until("done", [*put_off, *rejected, *checked_by_2, *placed])
     deploys.until("done", list(deploys.submitted))

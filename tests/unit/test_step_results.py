@@ -12,7 +12,7 @@ from farandole.steps import results
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class Weight(Strict):
