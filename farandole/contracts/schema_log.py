@@ -31,12 +31,14 @@ class SchemaLog:
         self._next = 0
 
     def add(self, known: Writer) -> Writer:
-        """Hold a schema that came from elsewhere; of two with one fingerprint the one that says what its events mean."""
+        """Hold a schema; of two with one fingerprint the one that says what its events mean, the later one if both do."""
         held = self._writers.get(known.fingerprint)
-        if held is None or (known.declared and not held.declared):
+        if held is None or (known.declared and held.schema != known.schema):
             self._writers[known.fingerprint] = held = known
         if known.declared:
             self._declared[known.name] = known
+            for earlier in known.aliases:  # a stranger may write by it still, and never has one been declared
+                self._declared.setdefault(earlier, known)
         return held
 
     def get(self, fingerprint: bytes) -> Writer | None:
