@@ -20,6 +20,12 @@ class Reading:
     def __init__(self) -> None:
         self._records: dict[Record, Read] = {}
 
+    def payload(self, kind: Record) -> Read:
+        """What takes an event's own fields out of all that were decoded, as its class takes them."""
+        names = [field.wire for field in kind.fields]
+        plan = [(field.wire, convert) for field in kind.fields if (convert := self._field(field))]
+        return lambda fields: _converted({name: fields[name] for name in names}, plan)
+
     def of(self, kind: Kind) -> Read | None:
         if not self._needs(kind):
             return None
@@ -93,14 +99,7 @@ class Reading:
         plan: list[tuple[str, Read]] = []  # filled below: the model may be in itself
 
         def read(fields: Any) -> dict[str, Any]:
-            made = dict(fields)
-            name = ""
-            try:
-                for name, convert in plan:
-                    made[name] = convert(made[name])
-            except Misfit as misfit:
-                raise misfit.within(f".{name}") from None
-            return made
+            return _converted(dict(fields), plan)  # a copy, since a default belongs to the schema
 
         self._records[kind] = read
         plan += [(field.wire, convert) for field in kind.fields if (convert := self._field(field))]
@@ -140,6 +139,16 @@ class Reading:
                 raise Misfit(detail["msg"]).within("".join(f".{step}" for step in detail["loc"])) from None
 
         return read
+
+
+def _converted(fields: dict[str, Any], plan: list[tuple[str, Read]]) -> dict[str, Any]:
+    name = ""
+    try:
+        for name, convert in plan:
+            fields[name] = convert(fields[name])
+    except Misfit as misfit:
+        raise misfit.within(f".{name}") from None
+    return fields
 
 
 def _as_it_is(value: Any) -> Any:
