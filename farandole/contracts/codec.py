@@ -116,7 +116,9 @@ class Contract:
         except Misfit as misfit:
             found = f"{self.event.__name__}{misfit.path}: {misfit}"
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, AttributeError) as error:
-            found = f"{type(error).__name__}: {_first_line(error)}"  # a user's subclass of str or datetime may do anything
+            found = (
+                f"{type(error).__name__}: {_first_line(error)}"  # a user's subclass of str or datetime may do anything
+            )
         raise ConfigurationError(f"event {self.writer.name} does not fit its schema: {found}")
 
     def read(self, fields: dict[str, Any]) -> Event:

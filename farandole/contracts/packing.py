@@ -33,7 +33,7 @@ def long(number: int) -> bytes:
     """A number of at most 64 bits, zigzag. Raises Misfit for a larger one."""
     if 0 <= number < 8192:
         return SMALL[number]
-    if 0 <= number < 1 << 20:
+    if 1 << 13 <= number < 1 << 20:  # three bytes: days, prices
         return bytes((number << 1 & 127 | 128, number >> 6 & 127 | 128, number >> 13))
     if _TIMES <= number < 128 * _TIMES:  # microseconds of this century: eight bytes, and in every envelope
         number <<= 1
