@@ -150,12 +150,21 @@ def without(reader: Writer, fields: tuple[str, ...]) -> Writer:
     return writer(reader.schema | {"fields": kept})
 
 
+@cache
+def _also_called(reader: Writer, name: str) -> Writer:
+    """`reader`, which takes records of that name for its own too."""
+    return writer(reader.schema | {"aliases": [*reader.schema.get("aliases", ()), name]})
+
+
 def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[str, Any]:
     """All fields of a record's value, written with `written`, as `reader` (default: the same) wants them.
 
     Values are Avro's own, logical types are not applied; a record that was one of several in a union comes as (full name,
-    fields). Raises Poison when the bytes are not what the schema says, trailing bytes included.
+    fields). A schema that was renamed is read by the one before when its aliases hold that name. Raises Poison when the
+    bytes are not what the schema says, trailing bytes included.
     """
+    if reader and reader.name != written.name and reader.name in written.aliases:
+        reader = _also_called(reader, written.name)
     if reader and (wrong := _disagreement(written, reader)):
         raise Poison("invalid", f"{written.name}: {wrong}")
     at = framing.body_at(value)

@@ -22,7 +22,7 @@ def _varint(number: int) -> bytes:
 
 
 #: Lengths, indexes and small numbers, ready: they are most of what is written.
-SMALL: tuple[bytes, ...] = tuple(_varint(2 * number) for number in range(4096))
+SMALL: tuple[bytes, ...] = tuple(_varint(2 * number) for number in range(8192))
 
 
 #: What takes eight bytes begins here, and ends at 128 times as much.
@@ -31,7 +31,7 @@ _TIMES = 1 << 48
 
 def long(number: int) -> bytes:
     """A number of at most 64 bits, zigzag. Raises Misfit for a larger one."""
-    if 0 <= number < 4096:
+    if 0 <= number < 8192:
         return SMALL[number]
     if 1 << 13 <= number < 1 << 20:  # three bytes: days, prices
         return bytes((number << 1 & 127 | 128, number >> 6 & 127 | 128, number >> 13))
@@ -61,7 +61,7 @@ def text(value: str) -> bytes:
     except UnicodeEncodeError as error:
         raise Misfit(f"half a surrogate pair at character {error.start}; expected text that UTF-8 can hold") from None
     length = len(encoded)
-    return (SMALL[length] if length < 4096 else _varint(2 * length)) + encoded
+    return (SMALL[length] if length < 8192 else _varint(2 * length)) + encoded
 
 
 def boolean(value: bool) -> bytes:
@@ -93,11 +93,11 @@ def scalar(kind: Scalar) -> Write:
         except UnicodeEncodeError:
             return text(value)
         length = len(encoded)
-        return (SMALL[length] if length < 4096 else _varint(2 * length)) + encoded
+        return (SMALL[length] if length < 8192 else _varint(2 * length)) + encoded
 
     def write_number(value: Any) -> bytes:
         if type(value) is not int:
             value = check(value)
-        return SMALL[value] if 0 <= value < 4096 else long(value)
+        return SMALL[value] if 0 <= value < 8192 else long(value)
 
     return write_text if kind.python is str else write_number if kind.python is int else write

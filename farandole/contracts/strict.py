@@ -149,12 +149,14 @@ def _null(_value: None) -> bytes:
 def _enum(kind: Enum) -> Write:
     ready = {symbol: SMALL[at] for at, symbol in enumerate(kind.symbols)}
     source = kind.source
+    members = {member: ready[member.value] for member in kind.source} if isinstance(source, type) else {}
 
     def write(value: Any) -> bytes:
-        word = value.value if type(value) is source else value
-        if type(word) is not str or word not in ready:
+        if type(value) is source:
+            return members[value]  # looking up its value takes three times as long
+        if type(value) is not str or value not in ready:
             raise expected(f"one of {', '.join(kind.symbols)}", value)
-        return ready[word]
+        return ready[value]
 
     return write
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from farandole.stack import jars, java, places
+from farandole.stack import jars, java, maven, places
 
 HERE = Path(__file__).parent
 #: Seconds. Compiling takes two and an answer a millisecond; this is for a machine that does much else.
@@ -34,7 +34,7 @@ class JavaAvro:
 
     def __enter__(self) -> Self:
         runtime = java.find()
-        lock = jars.parse((HERE / "avro.lock").read_text(encoding="utf-8"))
+        lock = maven.parse((HERE / "avro.lock").read_text(encoding="utf-8"))
         cache = places.cache_folder()
         path = ":".join(map(str, jars.fetch_all(lock, "Avro for Java", cache, places.repository(), print)))
         self._folder = tempfile.TemporaryDirectory(prefix="farandole-java-avro-")
