@@ -177,7 +177,9 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
     if end != len(value):
         wrong = f"{len(value) - end} bytes too many" if end < len(value) else "the bytes end in the middle"
         raise Poison("undecodable", f"not a {written.name}: {wrong}")
-    return fields if reader is None else _resolved(value[at:], written, reader)
+    if reader is None or reader.fingerprint == written.fingerprint:
+        return fields
+    return _resolved(value[at:], written, reader)
 
 
 def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:
