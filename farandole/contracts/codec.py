@@ -178,7 +178,7 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
         wrong = f"{len(value) - end} bytes too many" if end < len(value) else "the bytes end in the middle"
         raise Poison("undecodable", f"not a {written.name}: {wrong}")
     if reader is None or reader.fingerprint == written.fingerprint:
-        return fields
+        return cast(dict[str, Any], fields)
     return _resolved(value[at:], written, reader)
 
 
