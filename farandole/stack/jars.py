@@ -28,9 +28,16 @@ def locked() -> list[Locked]:
 
 
 def fetch(cache: Path, repository: str, say: Callable[[str], None]) -> list[Path]:
-    """The classpath, downloaded where it is not in `cache` yet; of several that need it at once one downloads."""
+    """Kafka's classpath, as `fetch_all` says."""
+    return fetch_all(locked(), f"Kafka {KAFKA}", cache, repository, say)
+
+
+def fetch_all(jars: list[Locked], what: str, cache: Path, repository: str, say: Callable[[str], None]) -> list[Path]:
+    """The files of `jars`, downloaded where they are not in `cache` yet; of several that need them at once one downloads.
+
+    `what` names them for the reader of `say`. Raises FarandoleError (NO_NETWORK) naming the jar that cannot be had.
+    """
     folder = cache / "jars"
-    jars = locked()
 
     def keep(jar: Locked, draft: Path) -> None:
         target = folder / jar.path
@@ -42,7 +49,7 @@ def fetch(cache: Path, repository: str, say: Callable[[str], None]) -> list[Path
         with exclusive(cache / "jars.lock"):
             missing = [jar for jar in jars if not (folder / jar.path).exists()]
             if missing:
-                say(f"downloading Kafka {KAFKA} ({len(missing)} jars, once)")
+                say(f"downloading {what} ({len(missing)} jars, once)")
                 maven.download(missing, cache, repository, keep)
     return [folder / jar.path for jar in jars]
 

@@ -56,8 +56,12 @@ class Locked:
 
 def locked(lock: str) -> list[Locked]:
     """The lines of a lock beside this module, in their order."""
-    lines = files("farandole.stack").joinpath(lock).read_text(encoding="utf-8").splitlines()
-    return [Locked.read(line) for line in lines if line and not line.startswith("#")]
+    return parse(files("farandole.stack").joinpath(lock).read_text(encoding="utf-8"))
+
+
+def parse(lock: str) -> list[Locked]:
+    """What the text of a lock names, in its order."""
+    return [Locked.read(line) for line in lock.splitlines() if line and not line.startswith("#")]
 
 
 def download(wanted: Sequence[Locked], cache: Path, repository: str, keep: Callable[[Locked, Path], None]) -> None:

@@ -29,8 +29,13 @@ def _silent(line: str) -> None:
 class Stack:
     """Kafka, Postgres and, if asked for, a Schema Registry as daemons whose data lies in one folder.
 
-    Any number of such stacks run side by side. `say` is given one line a step. `cache` holds the jars, shared between
-    stacks. Every method may be called from any process: a lock file lets one at a time change the stack.
+    <<<<<<< HEAD
+        Any number of such stacks run side by side. `say` is given one line a step. `cache` holds the jars, shared between
+        stacks. Every method may be called from any process: a lock file lets one at a time change the stack.
+    =======
+        `say` is given one line a step. `cache` holds the jars, shared between stacks. Every method may be called from any
+        process: a lock file lets one at a time change the stack. A `brief` one is to live for minutes, as in a test run.
+    >>>>>>> sweep
     """
 
     def __init__(
@@ -40,12 +45,13 @@ class Stack:
         say: Callable[[str], None] = _silent,
         cache: Path | None = None,
         repository: str | None = None,
+        brief: bool = False,
     ) -> None:
         self.data = data.absolute()
         self.say = say
         self.book = Book(self.data)
         cache = cache or places.cache_folder()
-        self.kafka = Kafka(self.book, cache, repository, say)
+        self.kafka = Kafka(self.book, cache, repository, say, brief)
         self.postgres = Postgres(self.book)
         self.registry = Registry(self.book, cache, repository, say)
 
