@@ -29,13 +29,9 @@ def _silent(line: str) -> None:
 class Stack:
     """Kafka, Postgres and, if asked for, a Schema Registry as daemons whose data lies in one folder.
 
-    <<<<<<< HEAD
-        Any number of such stacks run side by side. `say` is given one line a step. `cache` holds the jars, shared between
-        stacks. Every method may be called from any process: a lock file lets one at a time change the stack.
-    =======
-        `say` is given one line a step. `cache` holds the jars, shared between stacks. Every method may be called from any
-        process: a lock file lets one at a time change the stack. A `brief` one is to live for minutes, as in a test run.
-    >>>>>>> sweep
+    Any number of such stacks run side by side. `say` is given one line a step. `cache` holds the jars, shared between
+    stacks. Every method may be called from any process: a lock file lets one at a time change the stack. A `brief` one is
+    to live for minutes, as in a test run.
     """
 
     def __init__(
