@@ -21,7 +21,7 @@ from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.json_form import Form, form_of
 from farandole.contracts.packing import Write
 from farandole.contracts.raw import Traits, plain
-from farandole.contracts.reading import Read, Reading
+from farandole.contracts.reading import Read, Reading, validated
 from farandole.contracts.scalars import Misfit
 from farandole.contracts.strict import Writing, check_depth
 from farandole.contracts.units import disagreement
@@ -124,7 +124,7 @@ class Contract:
     def read(self, fields: dict[str, Any]) -> Event:
         """The payload from decoded `fields` (envelope fields are left out). Raises Poison naming the wrong field."""
         try:
-            return cast(Event, self.event.__pydantic_validator__.validate_python(self.reads(fields), strict=False))
+            return cast(Event, validated(self.event, self.reads(fields)))
         except Misfit as misfit:
             raise Poison("invalid", f"{self.writer.name}: field {misfit.path[1:]}: {misfit}") from misfit
         except Exception as error:
@@ -177,7 +177,9 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
     if end != len(value):
         wrong = f"{len(value) - end} bytes too many" if end < len(value) else "the bytes end in the middle"
         raise Poison("undecodable", f"not a {written.name}: {wrong}")
-    return fields if reader is None else _resolved(value[at:], written, reader)
+    if reader is None or reader.fingerprint == written.fingerprint:
+        return cast(dict[str, Any], fields)
+    return _resolved(value[at:], written, reader)
 
 
 def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:

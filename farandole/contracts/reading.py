@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from farandole.contracts.branches import order
 from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar
@@ -133,12 +133,20 @@ class Reading:
 
         def read(fields: Any) -> Any:
             try:
-                return model.model_validate(convert(fields), strict=False)
+                return validated(model, convert(fields))
             except ValidationError as error:
                 detail = error.errors()[0]
                 raise Misfit(detail["msg"]).within("".join(f".{step}" for step in detail["loc"])) from None
 
         return read
+
+
+def validated(model: type[BaseModel], fields: dict[str, Any]) -> Any:
+    """An instance from fields by their names on the wire, whatever the class says of strictness and of aliases.
+
+    Raises ValidationError.
+    """
+    return model.__pydantic_validator__.validate_python(fields, strict=False, by_alias=True, by_name=False)
 
 
 def _converted(fields: dict[str, Any], plan: list[tuple[str, Read]]) -> dict[str, Any]:
