@@ -29,13 +29,13 @@ class Weight(BaseModel):
     grams: int
 
 
-class Placed(Event, topic="jobs.placed", stage="placed", ingest=True, partitions=2):
+class Placed(Event, topic="jobs.placed", stage="placed", ingest=True, partitions=4):
     plan: str
     urgency: Urgency
     note: str = "no note"
 
 
-class Checked(Event, topic="jobs.checked", stage="checked", partitions=2):
+class Checked(Event, topic="jobs.checked", stage="checked", partitions=4):
     trail: str
     urgency: Urgency
     weight: Weight
@@ -68,13 +68,13 @@ class Weight(BaseModel):
     unit: str = "g"
 
 
-class Ordered(Event, topic="jobs.placed", stage="placed", ingest=True, partitions=2, aliases=("Placed",)):
+class Ordered(Event, topic="jobs.placed", stage="placed", ingest=True, partitions=4, aliases=("Placed",)):
     plan: str
     urgency: Urgency
     channel: str | None = None
 
 
-class Reviewed(Event, topic="jobs.checked", stage="checked", partitions=2, aliases=("Checked",)):
+class Reviewed(Event, topic="jobs.checked", stage="checked", partitions=4, aliases=("Checked",)):
     trail: str
     urgency: Urgency
     weight: Weight
