@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.java.avro import JavaAvro
+
 # No test asserts a duration: an example that takes long on a busy machine is no fault.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -33,6 +35,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="session")
+def java_avro() -> Iterator[JavaAvro]:
+    """Apache Avro's Java library, started when first asked for (two seconds); no Java or jar fails the test."""
+    with JavaAvro() as java:
+        yield java
 
 
 @pytest.fixture(autouse=True)

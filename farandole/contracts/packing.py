@@ -1,0 +1,79 @@
+"""Avro's binary encoding of values without parts; the only place that knows how numbers and texts lie in bytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from farandole.contracts.scalars import Misfit, Scalar
+
+Write = Callable[[Any], bytes]
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first."""
+    made = bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    made.append(number)
+    return bytes(made)
+
+
+#: Lengths, indexes and small numbers, ready: they are most of what is written.
+SMALL: tuple[bytes, ...] = tuple(_varint(2 * number) for number in range(4096))
+
+
+def long(number: int) -> bytes:
+    """A number of at most 64 bits, zigzag. Raises Misfit for a larger one."""
+    if 0 <= number < 4096:
+        return SMALL[number]
+    top = number >> 63
+    if top == 0:
+        return _varint(number << 1)
+    if top == -1:
+        return _varint((number << 1) ^ -1)
+    raise Misfit(f"expected a number of at most 64 bits, found one of {number.bit_length() + 1}")
+
+
+def data(value: bytes) -> bytes:
+    """Bytes, their number before them."""
+    return long(len(value)) + value
+
+
+def text(value: str) -> bytes:
+    """A text in UTF-8. Raises Misfit for half a surrogate pair."""
+    try:
+        encoded = value.encode()
+    except UnicodeEncodeError as error:
+        raise Misfit(f"half a surrogate pair at character {error.start}; expected text that UTF-8 can hold") from None
+    length = len(encoded)
+    return (SMALL[length] if length < 4096 else _varint(2 * length)) + encoded
+
+
+def boolean(value: bool) -> bytes:
+    return b"\x01" if value else b"\x00"
+
+
+_PACK: dict[str, Callable[[Any], bytes]] = {
+    "string": text,
+    "int": long,
+    "long": long,
+    "double": struct.Struct("<d").pack,
+    "boolean": boolean,
+    "bytes": data,
+}
+
+
+def scalar(kind: Scalar) -> Write:
+    """Checks a value and packs it. Values of the very type that is carried as it is are packed at once."""
+    check, pack = kind.check, _PACK[kind.raw]
+    if kind.python not in (str, int):
+        return lambda value: pack(check(value))
+    plain = kind.python
+
+    def write(value: Any) -> bytes:
+        return pack(value if type(value) is plain else check(value))
+
+    return write

@@ -1,0 +1,211 @@
+"""Events to bytes, strictly: what does not fit is refused with the path that leads to it.
+
+One function a kind, compiled once a class, straight from an instance's fields to bytes: nothing is dumped first, and nothing
+is trusted, since `model_construct` and `model_copy(update=…)` make instances that nobody has validated.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from farandole.contracts.branches import order, pythons
+from farandole.contracts.envelope_fields import ENVELOPE
+from farandole.contracts.kinds import DEEPEST, Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called
+from farandole.contracts.packing import SMALL, Write, long, scalar, text
+from farandole.contracts.raw import plain
+from farandole.contracts.scalars import SCALARS, Misfit, expected
+
+#: Types that people derive from, and whose derived values come back equal.
+_DERIVABLE = (str, int, float, UUID, datetime, timedelta)
+
+_KEY = scalar(SCALARS[str])
+
+
+class Writing:
+    """The functions that write the kinds of one class."""
+
+    def __init__(self) -> None:
+        self._records: dict[Record, Write] = {}
+        self._begun: set[Record] = set()
+
+    def of(self, kind: Kind, field: Field | None = None) -> Write:
+        """What writes values of `kind`; `field` is the one that is of this kind itself. Written values raise Misfit."""
+        match kind:
+            case Scalar():
+                return scalar(kind)
+            case Enum():
+                return _enum(kind)
+            case Array():
+                return self._array(kind)
+            case Map():
+                return self._map(kind)
+            case Choice():
+                return self._choice(kind, field)
+            case Record():
+                return self._record(kind)
+
+    def _record(self, kind: Record) -> Write:
+        if kind in self._begun:  # perhaps by itself, so that it is looked up when it is called
+            return self._records.get(kind) or partial(self._later, kind)
+        self._begun.add(kind)
+        plan = [(field.attribute, self.of(field.kind, field)) for field in kind.fields]
+        model, count = kind.model, len(plan)
+
+        def write(value: Any) -> bytes:
+            if type(value) is not model:
+                raise _stranger(model, value)
+            held = value.__dict__
+            if len(held) != count:
+                _check_names(model, held)
+            name = ""
+            try:
+                return b"".join([pack(held[name := attribute]) for attribute, pack in plan])
+            except Misfit as misfit:
+                raise misfit.within(f".{name}") from None
+            except KeyError:
+                _check_names(model, held)
+                raise Misfit("is missing; it was made without validation").within(f".{name}") from None
+
+        self._records[kind] = write
+        return write
+
+    def _later(self, kind: Record, value: Any) -> bytes:
+        return self._records[kind](value)
+
+    def _array(self, kind: Array) -> Write:
+        python: Any = kind.python
+        pack = self.of(kind.items)
+        ordered = python in (list, tuple)
+
+        def write(value: Any) -> bytes:
+            if type(value) is not python:
+                raise expected(called(kind), value)
+            if not value:
+                return b"\0"
+            made: list[bytes] = []
+            try:
+                for item in value:
+                    made.append(pack(item))  # noqa: PERF401  the length says which one is wrong
+            except Misfit as misfit:
+                raise misfit.within(f"[{len(made)}]" if ordered else "[]") from None
+            if not ordered:
+                made.sort()  # the same event has the same bytes in every process
+            return long(len(made)) + b"".join(made) + b"\0"
+
+        return write
+
+    def _map(self, kind: Map) -> Write:
+        pack = self.of(kind.values)
+
+        def write(value: Any) -> bytes:
+            if type(value) is not dict:
+                raise expected(called(kind), value)
+            if not value:
+                return b"\0"
+            made: list[bytes] = []
+            key: Any = ""
+            try:
+                for key, item in value.items():
+                    made += (_KEY(key), pack(item))
+            except Misfit as misfit:
+                raise misfit.within(f"[{key!r}]") from None
+            return long(len(value)) + b"".join(made) + b"\0"
+
+        return write
+
+    def _choice(self, kind: Choice, field: Field | None) -> Write:
+        """The branch is chosen by the value's class, never by its fields: models may look alike."""
+        by_type: dict[type, tuple[bytes, Write]] = {}
+        for at, branch in enumerate(order(kind, field)):
+            if branch is None:
+                by_type[type(None)] = SMALL[at], _null
+                continue
+            pack = self.of(branch)
+            by_type |= dict.fromkeys(pythons(branch), (SMALL[at], pack))
+
+        def write(value: Any) -> bytes:
+            index, pack = by_type.get(type(value)) or _derived(by_type, value, kind)
+            return index + pack(value)
+
+        return write
+
+
+def _null(_value: None) -> bytes:
+    return b""
+
+
+def _enum(kind: Enum) -> Write:
+    ready = {symbol: SMALL[at] for at, symbol in enumerate(kind.symbols)}
+    source = kind.source
+
+    def write(value: Any) -> bytes:
+        word = value.value if type(value) is source else value
+        if type(word) is not str or word not in ready:
+            raise expected(f"one of {', '.join(kind.symbols)}", value)
+        return ready[word]
+
+    return write
+
+
+def _derived(by_type: dict[type, tuple[bytes, Write]], value: Any, kind: Choice) -> tuple[bytes, Write]:
+    """The branch of a value whose type is derived from one that is expected, such as a str Enum's word in a text."""
+    if not isinstance(value, bool):
+        for python in _DERIVABLE:
+            if python in by_type and isinstance(value, python):
+                return by_type[python]
+    raise expected(called(kind), value)
+
+
+def _stranger(model: type[BaseModel], value: Any) -> Misfit:
+    if isinstance(value, model):
+        return Misfit(
+            f"expected exactly {model.__name__}, found its subclass {type(value).__name__}; readers know the former"
+        )
+    return expected(model.__name__, value)
+
+
+def _check_names(model: type[BaseModel], held: dict[str, Any]) -> None:
+    """Refuse what was put beside the fields: `model_copy(update=…)` and `model_construct` take any name."""
+    for name in held:
+        if name not in model.model_fields and not isinstance(getattr(model, name, None), cached_property):
+            close = difflib.get_close_matches(str(name), model.model_fields, 1)
+            meant = f"; expected {close[0]!r}?" if close else f"; expected {', '.join(model.model_fields) or 'none'}"
+            raise Misfit(f"{model.__name__} has no field {name!r}{meant}")
+
+
+def check_depth(value: Any, left: int = DEEPEST) -> None:
+    """Refuse what readers, which recurse, may not get to the end of."""
+    parts: Iterable[Any] = ()
+    if isinstance(value, BaseModel):
+        if not left:
+            raise Misfit(f"models lie in one another more than {DEEPEST} times; expected ids in place of models")
+        parts, left = value.__dict__.values(), left - 1
+    elif isinstance(value, dict):
+        parts = value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        parts = value
+    for part in parts:
+        check_depth(part, left)
+
+
+def envelope(raw: dict[str, Any]) -> bytes:
+    """The envelope's fields, which come first in every record."""
+    return b"".join([pack(raw[name]) for name, pack in _ENVELOPE])
+
+
+def _or_null(pack: Write) -> Write:
+    return lambda value: b"\0" if value is None else b"\x02" + pack(value)
+
+
+def _envelope_field(kind: Any) -> Write:
+    return _or_null(_envelope_field(kind[1])) if isinstance(kind, list) else text if kind == "string" else long
+
+
+_ENVELOPE = [(field["name"], _envelope_field(plain(field["type"]))) for field in ENVELOPE]
