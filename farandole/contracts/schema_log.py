@@ -51,7 +51,7 @@ class SchemaLog:
 
     def names(self) -> list[str]:
         """The full names of those that say what their events mean."""
-        return sorted(self._declared)
+        return sorted({declared.name for declared in self._declared.values()})
 
     def meaning(self, written: Writer) -> Writer:
         """The schema that says what events of this name mean (stage, ending): `written`, or the latest one that does."""

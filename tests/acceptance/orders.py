@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 #: Version 2 has a new optional field (channel, unit), lacks one (note), knows one urgency more, and two of its events have
@@ -29,13 +28,13 @@ class Weight(BaseModel):
     grams: int
 
 
-class Placed(Event, topic="jobs.placed", stage="placed", ingest=True, partitions=2):
+class Placed(Event, topic="jobs.placed", stage="placed", ingest=True, partitions=4):
     plan: str
     urgency: Urgency
     note: str = "no note"
 
 
-class Checked(Event, topic="jobs.checked", stage="checked", partitions=2):
+class Checked(Event, topic="jobs.checked", stage="checked", partitions=4):
     trail: str
     urgency: Urgency
     weight: Weight
@@ -68,13 +67,13 @@ class Weight(BaseModel):
     unit: str = "g"
 
 
-class Ordered(Event, topic="jobs.placed", stage="placed", ingest=True, partitions=2, aliases=("Placed",)):
+class Ordered(Event, topic="jobs.placed", stage="placed", ingest=True, partitions=4, aliases=("Placed",)):
     plan: str
     urgency: Urgency
     channel: str | None = None
 
 
-class Reviewed(Event, topic="jobs.checked", stage="checked", partitions=2, aliases=("Checked",)):
+class Reviewed(Event, topic="jobs.checked", stage="checked", partitions=4, aliases=("Checked",)):
     trail: str
     urgency: Urgency
     weight: Weight
@@ -136,11 +135,6 @@ def project(folder: Path, version: int) -> Path:
             text = text.replace(old, new)
         files[f"agents/{name}.py"] = text
     for name, text in files.items():
-        if importlib.util.find_spec("farandole.contracts.unknown") is None:
-            text = text.replace(
-                '    __unknown__ = "other"',
-                "    @classmethod\n    def _missing_(cls, value):\n        return cls.other",
-            )
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
     return root

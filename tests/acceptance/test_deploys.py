@@ -52,7 +52,7 @@ class Deploys:
         for name in processes:
             arguments = ["projector"] if name == "projector" else ["run", *(f"agents/{it}.py" for it in name.split())]
             log = self.folder / f"{name} {version} {len(list(self.folder.iterdir()))}.log"
-            more = {"TEST_LEDGER": str(self.ledger)}
+            more = {"TEST_LEDGER": str(self.ledger), "FARANDOLE_SESSION_TIMEOUT_MS": "6000"}
             self.running[f"{name} {version}"] = Command(
                 self.settings, log, *arguments, cwd=self.roots[version], more=more
             )
@@ -143,25 +143,30 @@ def test_jobs_in_flight_cross_a_deploy_and_a_rollback_both_ways(deploys: Deploys
     deploys.stop("ship 1")
     checked_by_1 = deploys.submit("")
     deploys.checked()
-    deploys.start(2, "check", "ship")
-    first, second = deploys.submit("", key="order-7")
-    assert first == second, "a key is one job, whichever version submits it"
-    deploys.until("done", [*checked_by_1, first, *deploys.submit(*[""] * 10)])
-
     deploys.stop("check 1")
+    deploys.start(2, "check", "ship")
     deploys.answer()
-    deploys.until("done", [*put_off, *rejected, *deploys.submit("")])
+    deploys.until("done", [*put_off, *rejected, *checked_by_1, *deploys.submit("")])
+
     deploys.stop("ship 2")
     put_off, rejected, checked_by_2 = deploys.submit("later"), deploys.submit("reject 2"), deploys.submit("")
     deploys.until("blocked", rejected)
     deploys.checked()
     deploys.stop("check 2")
     placed = deploys.submit("")
-
-    deploys.start(1, "check ship")
+    deploys.start(1, "check ship")  # rolled back
     deploys.answer()
     deploys.until("done", [*put_off, *rejected, *checked_by_2, *placed])
-    deploys.until("done", list(deploys.submitted))
+
+    deploys.start(2, "check ship")
+    deploys.running["check ship 2"].said("assigned ", times=2)
+    both = deploys.submit(*[""] * 10)
+    first, second = deploys.submit("", key="order-7")
+    assert first == second, "a key is one job, whichever version submits it"
+    deploys.until("done", [*both, first])
+    for stage in ("checked", "shipped"):
+        query = "SELECT DISTINCT emitted_by FROM event_log WHERE stage = %s AND trace_id = ANY(%s::uuid[])"
+        assert len(deploys.rows(query, stage, both)) == 2, "both versions were at work"
     whole(deploys, first)
 
 

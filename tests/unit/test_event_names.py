@@ -81,6 +81,7 @@ def test_the_meaning_of_an_event_is_known_by_its_earlier_names_too() -> None:
     log.add(NEW.writer)
     stranger = writer({"type": "record", "name": "Asked", "namespace": "jobs", "fields": []})
     assert log.meaning(stranger) is NEW.writer
+    assert log.names() == ["jobs.Inquired"]
     log.add(OLD.writer)
     assert log.meaning(stranger) is OLD.writer, "its own declaration comes first"
 
