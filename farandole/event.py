@@ -91,8 +91,15 @@ class Event(BaseModel):
         return cls.__event__.name or cls.__name__
 
     @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse a field that has no faithful form on the wire; this hook is in every pydantic 2, the next one is not."""
+        super().__pydantic_init_subclass__(**kwargs)
+        if cls.__pydantic_complete__:
+            kind_of(cls)
+
+    @classmethod
     def __pydantic_on_complete__(cls) -> None:
-        """Refuse a field that has no faithful form on the wire, as soon as all the types it names are known."""
+        """The same for a class that names later ones, as soon as these are known."""
         super().__pydantic_on_complete__()
         if "__event__" in cls.__dict__:
             kind_of(cls)

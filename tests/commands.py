@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from farandole.settings import Settings
+from tests import spawning
 from tests.eventually import eventually
+from tests.spawning import ROOT
 
-ROOT = Path(__file__).parent.parent
+__all__ = ["ROOT", "Command", "environment", "running", "typed"]
 
 
 def environment(settings: Settings, **more: str) -> dict[str, str]:
@@ -27,8 +28,13 @@ def environment(settings: Settings, **more: str) -> dict[str, str]:
     }
 
 
+def typed(settings: Settings, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """A command to its end; `more` goes to its environment."""
+    return spawning.run([*map(str, arguments)], cwd=ROOT, environment=environment(settings, **more))
+
+
 class Command:
-    """A running `farandole …` (or another `program`); its output goes to `log`, `more` to its environment."""
+    """A running `farandole …` (or of another `module`); its output goes to `log`, `more` to its environment."""
 
     def __init__(
         self,
@@ -37,18 +43,18 @@ class Command:
         *arguments: str | Path,
         cwd: Path = ROOT,
         more: dict[str, str] | None = None,
-        program: Sequence[str] = ("-m", "farandole"),
+        module: str = "farandole",
         stdin: int = subprocess.DEVNULL,
     ) -> None:
         self.log = log
         with log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, *program, *map(str, arguments)],
+            self.process = spawning.started(
+                [*map(str, arguments)],
                 cwd=cwd,
-                env=environment(settings, **(more or {})),
+                environment=environment(settings, **(more or {})),
+                out=out,
                 stdin=stdin,
-                stdout=out,
-                stderr=subprocess.STDOUT,
+                module=module,
             )
 
     def output(self) -> str:

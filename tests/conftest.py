@@ -50,10 +50,9 @@ def our_modules() -> Iterator[None]:
     path, before = list(sys.path), _project_modules()
     yield
     sys.path[:] = path
-    if any(sys.modules.get(name) is not module for name, module in before.items()):
-        for name in _project_modules():
-            del sys.modules[name]
-        sys.modules.update(before)
+    for name in _project_modules():
+        del sys.modules[name]
+    sys.modules.update(before)
 
 
 def _project_modules() -> dict[str, ModuleType]:

@@ -44,6 +44,11 @@ REFUSED: dict[Any, str] = {
     pydantic.NameEmail: "use str",
 }
 
+_ADDRESSES = (
+    ipaddress.IPv4Address | ipaddress.IPv6Address | ipaddress.IPv4Network | ipaddress.IPv6Network
+    | ipaddress.IPv4Interface | ipaddress.IPv6Interface
+)  # fmt: skip
+
 #: Notes in Annotated or Field that change a value when it is validated once more, as every reader does.
 _NOT_TWICE = (pydantic.EncodedBytes, pydantic.EncodedStr, Json)
 _SERIALIZERS = (pydantic.PlainSerializer, pydantic.WrapSerializer)
@@ -65,7 +70,7 @@ def instead(annotation: Any) -> str:
     if isinstance(annotation, type):
         if issubclass(annotation, enum.Enum):
             return "use a str Enum: its words are the symbols, whatever numbers mean to the producer"
-        if issubclass(annotation, AnyUrl | pathlib.PurePath | ipaddress._IPAddressBase):
+        if issubclass(annotation, AnyUrl | pathlib.PurePath | _ADDRESSES):
             return "use str"
         if is_dataclass(annotation) or isinstance(getattr(annotation, "_fields", None), tuple):
             return "use a BaseModel"

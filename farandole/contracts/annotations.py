@@ -83,6 +83,10 @@ class _Walk:
             raise refuse(path, f"{advice.name(annotation)} refers to itself", "use a BaseModel that does")
         self.aliases.append(annotation)
         found = origin.__value__[args] if origin is not None else annotation.__value__
+        if isinstance(found, str):
+            raise refuse(
+                path, f"{advice.name(annotation)} stands for the text {found!r}", "write the type without quotes"
+            )
         made = self.kind(found, notes, path, _avro_name(getattr(annotation, "__name__", "") or str(annotation)))
         self.aliases.pop()
         return made

@@ -21,7 +21,7 @@ from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.json_form import Form, form_of
 from farandole.contracts.packing import Write
 from farandole.contracts.raw import Traits, plain
-from farandole.contracts.reading import Read, Reading
+from farandole.contracts.reading import Read, Reading, validated
 from farandole.contracts.scalars import Misfit
 from farandole.contracts.strict import Writing, check_depth
 from farandole.contracts.units import disagreement
@@ -80,12 +80,12 @@ def writer(schema: Schema) -> Writer:
         meant = fastavro.parse_schema(copy.deepcopy(schema))
         canonical = to_parsing_canonical_form(copy.deepcopy(schema))
         names = {field["name"] for field in schema["fields"]}
-        recursive = Traits(parsed).recursive
+        recursive, read = Traits(parsed).recursive, binary.reader(parsed)
     except (SchemaParseException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
     digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
-    return Writer(schema, parsed, meant, digest, str(parsed["name"]), missing, recursive, binary.reader(parsed))
+    return Writer(schema, parsed, meant, digest, str(parsed["name"]), missing, recursive, read)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +97,7 @@ class Contract:
     topic: str  #: without the namespace
     header: bytes
     writes: Write  #: a payload to bytes, strictly
-    reads: Read | None  #: decoded fields as the class takes them; None when it takes Avro's own
+    reads: Read  #: the payload's fields as the class takes them, from all that were decoded
     headers: tuple[tuple[str, bytes], ...] = ()  #: Kafka headers that go with every record of it
 
     def registered(self, number: int) -> Contract:
@@ -123,9 +123,8 @@ class Contract:
 
     def read(self, fields: dict[str, Any]) -> Event:
         """The payload from decoded `fields` (envelope fields are left out). Raises Poison naming the wrong field."""
-        payload = {name: value for name, value in fields.items() if name not in _ENVELOPE}
         try:
-            return self.event.model_validate(self.reads(payload) if self.reads else payload, strict=False)
+            return cast(Event, validated(self.event, self.reads(fields)))
         except Misfit as misfit:
             raise Poison("invalid", f"{self.writer.name}: field {misfit.path[1:]}: {misfit}") from misfit
         except Exception as error:
@@ -141,7 +140,7 @@ def contract(event: type[Event], flow: str) -> Contract:
     made = writer(derive(event, flow))
     writing, kind = Writing(), kind_of(event)
     header = framing.single_object(made.fingerprint)
-    return Contract(event, made, made.schema["topic"], header, writing.of(kind), Reading().of(kind))
+    return Contract(event, made, made.schema["topic"], header, writing.of(kind), Reading().payload(kind))
 
 
 @cache
@@ -178,7 +177,9 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
     if end != len(value):
         wrong = f"{len(value) - end} bytes too many" if end < len(value) else "the bytes end in the middle"
         raise Poison("undecodable", f"not a {written.name}: {wrong}")
-    return fields if reader is None else _resolved(value[at:], written, reader)
+    if reader is None or reader.fingerprint == written.fingerprint:
+        return cast(dict[str, Any], fields)
+    return _resolved(value[at:], written, reader)
 
 
 def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:

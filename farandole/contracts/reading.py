@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from farandole.contracts.branches import order
 from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar
@@ -19,6 +19,12 @@ class Reading:
 
     def __init__(self) -> None:
         self._records: dict[Record, Read] = {}
+
+    def payload(self, kind: Record) -> Read:
+        """What takes an event's own fields out of all that were decoded, as its class takes them."""
+        names = [field.wire for field in kind.fields]
+        plan = [(field.wire, convert) for field in kind.fields if (convert := self._field(field))]
+        return lambda fields: _converted({name: fields[name] for name in names}, plan)
 
     def of(self, kind: Kind) -> Read | None:
         if not self._needs(kind):
@@ -93,14 +99,7 @@ class Reading:
         plan: list[tuple[str, Read]] = []  # filled below: the model may be in itself
 
         def read(fields: Any) -> dict[str, Any]:
-            made = dict(fields)
-            name = ""
-            try:
-                for name, convert in plan:
-                    made[name] = convert(made[name])
-            except Misfit as misfit:
-                raise misfit.within(f".{name}") from None
-            return made
+            return _converted(dict(fields), plan)  # a copy, since a default belongs to the schema
 
         self._records[kind] = read
         plan += [(field.wire, convert) for field in kind.fields if (convert := self._field(field))]
@@ -134,12 +133,30 @@ class Reading:
 
         def read(fields: Any) -> Any:
             try:
-                return model.model_validate(convert(fields), strict=False)
+                return validated(model, convert(fields))
             except ValidationError as error:
                 detail = error.errors()[0]
                 raise Misfit(detail["msg"]).within("".join(f".{step}" for step in detail["loc"])) from None
 
         return read
+
+
+def validated(model: type[BaseModel], fields: dict[str, Any]) -> Any:
+    """An instance from fields by their names on the wire, whatever the class says of strictness and of aliases.
+
+    Raises ValidationError.
+    """
+    return model.__pydantic_validator__.validate_python(fields, strict=False, by_alias=True, by_name=False)
+
+
+def _converted(fields: dict[str, Any], plan: list[tuple[str, Read]]) -> dict[str, Any]:
+    name = ""
+    try:
+        for name, convert in plan:
+            fields[name] = convert(fields[name])
+    except Misfit as misfit:
+        raise misfit.within(f".{name}") from None
+    return fields
 
 
 def _as_it_is(value: Any) -> Any:

@@ -19,6 +19,8 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICRO = timedelta(microseconds=1)
 _MIDNIGHT = datetime(1970, 1, 1)  # noqa: DTZ001  a time of day has no zone
 _DAY = 86_400_000_000
+#: Microseconds since 1970. Outside the years 1 to 9999 neither Python nor Postgres has a date.
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 class Misfit(Exception):
@@ -110,10 +112,12 @@ def _day_read(days: Any) -> date:
 def _instant(value: Any) -> int:
     if not isinstance(value, datetime):
         raise expected("datetime", value)
-    if value.utcoffset() is None:
+    if value.tzinfo is not UTC and value.utcoffset() is None:
         raise Misfit(f"expected a datetime with a time zone, found {value.isoformat()}, another instant in each zone")
-    micros = (value - _EPOCH) // _MICRO
-    _instant_read(micros)  # 9999-12-31 23:00 west of Greenwich is the year 10000 in UTC
+    since = value - _EPOCH
+    micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    if not _FIRST <= micros <= _LAST:  # 9999-12-31 23:00 west of Greenwich is the year 10000 in UTC
+        _instant_read(micros)
     return micros
 
 

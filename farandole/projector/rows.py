@@ -138,8 +138,7 @@ def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
     scope_id, part, parts = take("scope_id"), take("part"), take("parts")
     emitted_by, changed_emitter = _text(take("emitted_by"))
     tenant, changed_tenant = _text(take("tenant"))
-    lost: list[Any] = []
-    body, changed_body = jsonb_text(meaning.form(fields, lost))
+    body, changed_body = _body(fields, meaning.form)
     value = record.value or b""
     digest = blake2b(value if body is None else body, digest_size=8).digest()
     logged_at = min(max(record.timestamp_ms * 1000, _FIRST), _LAST)
@@ -168,7 +167,7 @@ def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
                 8,
                 int.from_bytes(digest, "big", signed=True),
                 1,
-                changed_body or bool(lost) or changed_emitter or changed_tenant or meaning.sanitised,
+                changed_body or changed_emitter or changed_tenant or meaning.sanitised,
             ),
             _UUID.pack(16, _uuid(causation_id)) if causation_id else _NULL,
             _NO_SCOPE if scope_id is None and part is None and parts is None else _scope(scope_id, part, parts),
@@ -180,6 +179,16 @@ def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
             _NULL if body is None else _LENGTH.pack(len(body) + 1) + b"\x01" + body,  # 1: jsonb's wire version
         )
     )
+
+
+def _body(fields: dict[str, Any], form: Form) -> tuple[bytes | None, bool]:
+    """The payload as jsonb takes it, and whether something had to be left out."""
+    lost: list[Any] = []
+    try:
+        body, changed = jsonb_text(form(fields, lost))
+    except RecursionError:
+        return None, True
+    return body, changed or bool(lost)
 
 
 def _uuid(text: str) -> bytes:

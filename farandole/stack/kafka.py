@@ -19,6 +19,9 @@ from farandole.stack.state import Book
 FORMAT_PATIENCE = 120
 #: Written by us: Kafka's own meta.properties does not say which Kafka wrote it.
 VERSION_FILE = "VERSION"
+#: For a broker that lives for minutes: what its second compiler makes of it comes too late. A quarter of the computing of
+#: the brokers of our own tests was that.
+BRIEF = ["-XX:TieredStopAtLevel=1"]
 
 
 class Kafka(Service):
@@ -29,9 +32,11 @@ class Kafka(Service):
     option = "--kafka-port"
     gently = signal.SIGTERM
 
-    def __init__(self, book: Book, cache: Path, repository: str | None, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, book: Book, cache: Path, repository: str | None, say: Callable[[str], None], brief: bool = False
+    ) -> None:
         super().__init__(book)
-        self.cache, self.repository, self.say = cache, repository, say
+        self.cache, self.repository, self.say, self.brief = cache, repository, say, brief
 
     @property
     def version(self) -> str:
@@ -113,6 +118,7 @@ class Kafka(Service):
         with faults.watching_the_disk(self.cache):
             archive = training.archive(node, self.cache, self.say)
         flags = [f"-XX:AOTCache={archive}"] if archive else []
+        flags += BRIEF if self.brief else []
         return Launch(node.serving(*flags), node.environment, self.data / "kafka.out")
 
     def answers(self) -> bool:

@@ -18,7 +18,7 @@ from farandole.stack.looking import look_at
 from farandole.stack.postgres import Postgres
 from farandole.stack.registry import Registry
 from farandole.stack.service import Service
-from farandole.stack.state import Book, Owner
+from farandole.stack.state import Book, Owner, State
 from farandole.stack.status import Condition, Endpoints, Status
 
 
@@ -30,7 +30,8 @@ class Stack:
     """Kafka, Postgres and, if asked for, a Schema Registry as daemons whose data lies in one folder.
 
     Any number of such stacks run side by side. `say` is given one line a step. `cache` holds the jars, shared between
-    stacks. Every method may be called from any process: a lock file lets one at a time change the stack.
+    stacks. Every method may be called from any process: a lock file lets one at a time change the stack. A `brief` one is
+    to live for minutes, as in a test run.
     """
 
     def __init__(
@@ -40,12 +41,13 @@ class Stack:
         say: Callable[[str], None] = _silent,
         cache: Path | None = None,
         repository: str | None = None,
+        brief: bool = False,
     ) -> None:
         self.data = data.absolute()
         self.say = say
         self.book = Book(self.data)
         cache = cache or places.cache_folder()
-        self.kafka = Kafka(self.book, cache, repository, say)
+        self.kafka = Kafka(self.book, cache, repository, say, brief)
         self.postgres = Postgres(self.book)
         self.registry = Registry(self.book, cache, repository, say)
 
@@ -87,29 +89,21 @@ class Stack:
         with interrupts.raised(), self._changing():
             self._clear_leftovers()
             before = self.book.load()
-            if registry is None:
-                registry = registry_port is not None or before.registry is not None
-            members = self._services(registry)
+            wanted = registry_port is not None or before.registry is not None
+            members = self._services(wanted if registry is None else registry)
             asleep = [one for one in members if not self._serves(one, asked[one.name])]
             if asleep:
                 planning.require(self.book, asleep, asked)
             try:
-                if not registry:
+                if self.registry not in members:
                     self._part_with_registry()
-                if asleep:
-                    for service in asleep:
-                        planning.make_way(self.book, service, asked[service.name], self.say)
-                    planning.choose(self.book, members, asleep, asked)
-                    self._start(asleep)
+                self._wake(asleep, members, asked)
                 if owner_pid is None or len(asleep) == len(members):
                     self._hand_over(owner_pid, wipe_with_owner)
                 self._announce()
             except BaseException:
                 with interrupts.ignored():
-                    self._stop(asleep)
-                    planning.restore(self.book, members, before)
-                    if asleep and not set(asleep) & set(self.services):  # a newcomer failed; the others serve as before
-                        self._announce()
+                    self._undo(asleep, members, before)
                 raise
             return self.endpoints
 
@@ -189,9 +183,24 @@ class Stack:
         """It is no part of the stack any more; its data stays for a later `up` that asks for it."""
         if process.find(self.registry.mark):
             self.say(f"stopping {self.registry.label}, which is no part of this stack any more")
-        self.registry.stop()
-        with self.book.edit() as found:
-            found.registry = None
+            self.registry.stop()
+        if self.book.load().registry:
+            with self.book.edit() as found:
+                found.registry = None
+
+    def _wake(self, asleep: list[Service], members: tuple[Service, ...], asked: planning.Asked) -> None:
+        if asleep:
+            for service in asleep:
+                planning.make_way(self.book, service, asked[service.name], self.say)
+            planning.choose(self.book, members, asleep, asked)
+            self._start(asleep)
+
+    def _undo(self, asleep: list[Service], members: tuple[Service, ...], before: State) -> None:
+        """Stop what a start that failed has started; where that was a newcomer, the others serve as before."""
+        self._stop(asleep)
+        planning.restore(self.book, members, before)
+        if asleep and not set(asleep) & set(self.services):
+            self._announce()
 
     def _start(self, asleep: list[Service]) -> None:
         for service in asleep:

@@ -1,4 +1,5 @@
-"""The ledger of steps as a worker's handlings use it: claims and ends in batches, and leases kept while calls run."""
+"""The ledger of steps as a worker's handlings use it: claims and ends in batches, leases kept while calls run, and what dead
+workers have left."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from farandole.session import Aside, Session
 from farandole.settings import Settings
 from farandole.steps.claims import Answer, Claim, Finish, Granted, Step
 from farandole.steps.store import Store
+from farandole.steps.sweeping import Sweep
 from farandole.together import Together
 
 #: Of a lease: it is renewed after this part of it, so that two renewals may fail.
@@ -35,6 +37,7 @@ class Ledger:
     def __init__(self, settings: Settings, agent: str, outage: Callable[[], Outage]) -> None:
         self._session = Aside(Session(settings, f"farandole {agent} steps", outage), f"steps-{agent}")
         self._store = Store(settings.lease_seconds)
+        self._sweep = Sweep(agent, settings.lease_seconds)
         self._lease = settings.lease_seconds
         self._begins: Together[Claim, Answer] = Together(partial(self._run, self._store.begin))
         self._ends: Together[Finish, bool] = Together(partial(self._run, self._store.finish))
@@ -104,6 +107,8 @@ class Ledger:
                 for step, owner in due:
                     if owner in self._leases:
                         self._leases[owner] = step, now
+            if self._sweep.due:
+                await self._session.run(self._sweep.run)
 
     async def _run(self, work: Callable[[Any, Sequence[Any]], Any], given: Sequence[Any]) -> Any:
         return await self._session.run(lambda connection: work(connection, given))

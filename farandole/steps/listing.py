@@ -51,6 +51,12 @@ class Effect:
         return self.state == "leased" and (self.lease_seconds or 0) > 0
 
     @property
+    def unknown(self) -> bool:
+        """Whether nobody can say what came of its call: a person may."""
+        left = self.state == "failed" and self.finished_at is None  # nobody has ended it
+        return self.state == "held" or left or (self.state == "leased" and not self.live)
+
+    @property
     def key(self) -> str:
         """The idempotency key that its call was, or will be, given."""
         return Step(str(self.event_id), self.agent, self.name, str(self.trace_id)).key(self.generation)

@@ -42,7 +42,7 @@ def release(connection: Connection[Any], seen: Effect, result: str | None, reaso
 
     Raises FarandoleError when somebody is at it, when it has ended otherwise, or when it is no longer as it was shown.
     """
-    if seen.state not in ("held", "leased"):
+    if not (seen.live or seen.unknown):
         return _decided_before(seen, result)
     if seen.live:
         raise FarandoleError(

@@ -42,7 +42,7 @@ def farandole_private_stack() -> Iterator[Stack]:
             folder = Path(tempfile.mkdtemp(prefix="farandole-test-"))
             folder.chmod(_mode())
             stack.callback(shutil.rmtree, folder, ignore_errors=True)  # also when it does not start
-            private = Stack(folder)
+            private = Stack(folder, brief=True)
             stack.enter_context(private.running(wipe=True))
         except FarandoleError as error:
             pytest.fail(f"no local stack for the tests: {error}", pytrace=False)
@@ -126,7 +126,7 @@ def _stack_of_all_workers(run: str, registry: bool | None = None) -> Endpoints:
     try:
         from farandole.stack.stack import Stack
 
-        return Stack(folder).up(registry=registry, owner_pid=os.getppid(), wipe_with_owner=True)
+        return Stack(folder, brief=True).up(registry=registry, owner_pid=os.getppid(), wipe_with_owner=True)
     except FarandoleError as error:
         if not registry:  # else Kafka and Postgres run there, for other tests
             shutil.rmtree(folder, ignore_errors=True)

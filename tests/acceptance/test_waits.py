@@ -17,7 +17,7 @@ from farandole import ids, postgres
 from farandole.contracts.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings
-from tests.commands import environment, running
+from tests.commands import running, typed
 from tests.eventually import eventually
 from tests.integration.worker.conftest import Stage
 from tests.integration.worker.words import Heard
@@ -239,18 +239,6 @@ def test_a_job_shows_that_it_waits_and_until_when(stage: Stage, tmp_path: Path) 
 
 
 def _command(stage: Stage, *arguments: str) -> str:
-    import subprocess
-    import sys
-
-    from tests.commands import ROOT
-
-    done = subprocess.run(
-        [sys.executable, "-m", "farandole", *arguments],
-        cwd=ROOT,
-        env=environment(stage.settings),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = typed(stage.settings, *arguments)
+    done.check_returncode()
     return done.stdout

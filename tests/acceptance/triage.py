@@ -6,7 +6,6 @@ import asyncio
 import json
 import secrets
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from farandole.settings import Settings, load_settings
 from farandole.stack.status import Endpoints
 from tests.acceptance import checker
 from tests.acceptance.picture import Picture, Stage, connect, standing, take
-from tests.commands import ROOT, Command, environment
+from tests.commands import ROOT, Command, typed
 from tests.eventually import eventually
 from tests.kafka_log import KafkaLog
 
@@ -71,10 +70,7 @@ class Triage:
 
     def farandole(self, *arguments: str | Path) -> str:
         """A command, as a user types it; what it prints."""
-        done = subprocess.run(
-            [sys.executable, "-m", "farandole", *map(str, arguments)], cwd=ROOT, env=environment(self.settings),
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        done = typed(self.settings, *arguments)
         assert done.returncode == 0, (
             f"farandole {arguments}: {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         )

@@ -62,11 +62,12 @@ class Fleet:
             ["run", str((FLOW / f"{member.group}.py").relative_to(ROOT))] if member.group != PROJECTOR else [PROJECTOR]
         )
         rest.append("--leash")  # it drains when this process, whose pipe its stdin is, is killed
-        program: tuple[str, ...] = ("-m", "farandole")
+        module = "farandole"
         if self._schedule.broken and self._schedule.broken[1] == member.group:
-            program = ("-m", "tests.chaos.broken", self._schedule.broken[0])
+            module = "tests.chaos.broken"
+            rest.insert(0, self._schedule.broken[0])
         more = self._schedule.settings | {FOLDER: str(self._folder / "ledger")}
-        member.command = Command(self._settings, log, *rest, more=more, program=program, stdin=subprocess.PIPE)
+        member.command = Command(self._settings, log, *rest, more=more, module=module, stdin=subprocess.PIPE)
 
     def busy(self, group: str) -> str:
         """The worker of a group that handled something last."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from farandole import migrate, postgres
 from farandole.costs import costs
 from farandole.settings import Settings
-from tests.commands import ROOT, environment
+from tests.commands import ROOT, typed
 from tests.integration.projection_tables import prepare
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -27,15 +26,7 @@ def run(farandole_settings: Settings) -> Run:
     migrate.migrate(farandole_settings)
 
     def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "farandole", *arguments],
-            cwd=ROOT,
-            env=environment(farandole_settings, **{"COLUMNS": "160", **more}),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return typed(farandole_settings, *arguments, **{"COLUMNS": "160"} | more)
 
     return run
 

@@ -62,6 +62,8 @@ class Encoding:
         """A union's value under the name of its branch; null has none."""
         if value is None:
             return None
+        if isinstance(value, tuple) and value and isinstance(value[-1], dict):  # a record of several, as it was decoded
+            return {value[0]: self.value(self._known(value[0].rpartition(".")[2]), value[1])}
         branch = next(one for one in union if self._fits(one, value))
         schema = self._known(branch)
         kind = schema if isinstance(schema, str) else schema["type"]
@@ -74,7 +76,7 @@ class Encoding:
         more = {"type": schema} if isinstance(schema, str) else schema
         kind = more["type"]
         if kind == "record":
-            return bool(type(value).__name__ == more["name"])
+            return type(value).__name__ in (more["name"], "dict")
         if kind == "enum":
             symbol = value.value if isinstance(value, enum.Enum) else value
             return symbol in more["symbols"]
@@ -99,8 +101,10 @@ class Encoding:
                 self._learn(schema.get(part))
 
 
-def _part(model: BaseModel, wire: str) -> Any:
-    """A field by its name in the schema: the alias, where it has one."""
+def _part(model: BaseModel | dict[str, Any], wire: str) -> Any:
+    """A field by its name in the schema: the alias, where it has one. Of a model, or of the fields that were decoded."""
+    if isinstance(model, dict):
+        return model[wire]
     names = {info.alias or name: name for name, info in type(model).model_fields.items()}
     return getattr(model, names[wire])
 

@@ -122,7 +122,7 @@ def test_the_schema_says_what_the_event_means() -> None:
     assert fields["level"] == {"name": "level", "type": ["long", "null"], "default": 3}, (
         "the default's branch comes first"
     )
-    assert fields["mood"]["type"]["default"] == "unknown", "what _missing_ gives is the symbol of unknown ones"
+    assert fields["mood"]["type"]["default"] == "unknown", "what a reader takes unknown words for"
     assert fields["items"]["type"]["items"]["name"] == "Item"
     assert fields["item"]["type"] == ["null", "Item"], "a type is defined once and referred to by name"
     json.dumps(schema)

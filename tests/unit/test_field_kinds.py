@@ -33,6 +33,7 @@ from pydantic import (
     create_model,
     field_serializer,
 )  # fmt: skip
+from pydantic.alias_generators import to_camel
 from typing_extensions import TypeAliasType, TypedDict
 
 from farandole import Event, Unknown
@@ -207,6 +208,7 @@ REFUSED: list[tuple[Any, str]] = [
     (RootModel[list[int]], "use the type that it wraps"),
     (_Base, "an event cannot hold an event"),
     (list[Empty], "takes no bytes"),
+    (TypeAliasType("Quoted", "int | str"), "write the type without quotes"),
 ]
 
 
@@ -266,6 +268,19 @@ def test_an_alias_is_the_name_on_the_wire() -> None:
     fields = decode(made.encode(envelope(), Aliased(**{"from": "me"})), made.writer)
     assert fields["from"] == "me"
     assert made.read(fields) == Aliased(**{"from": "me"})
+
+
+def test_what_a_class_says_of_strictness_and_aliases_is_for_its_callers_not_for_readers() -> None:
+    class Camel(Event, topic="jobs.camel"):
+        model_config = ConfigDict(strict=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=False)
+        first_level: Level
+        all_of_them: set[int]
+
+    made = contract(Camel, "jobs")
+    event = Camel(first_level=Level.LOW, all_of_them={1})
+    fields = decode(made.encode(envelope(), event), made.writer)
+    assert list(fields)[-2:] == ["firstLevel", "allOfThem"]
+    assert made.read(fields) == event
 
 
 def test_a_class_that_names_a_later_one_is_checked_when_that_is_known() -> None:

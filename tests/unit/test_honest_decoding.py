@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from io import BytesIO
@@ -21,6 +22,7 @@ from farandole.contracts.codec import Writer, contract, decode, json_form, write
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS
 from farandole.errors import ConfigurationError, Poison
 from farandole.projector.body import jsonb_text
+from farandole.projector.rows import _body
 from tests.unit.test_contracts import envelope
 from tests.unit.test_field_kinds import Card, Node, Strict, Transfer
 
@@ -177,6 +179,22 @@ def test_models_nested_without_end_are_poison_and_do_not_end_the_process(levels:
     for reader in (None, made.writer):
         with pytest.raises(Poison):
             made.read(decode(value, made.writer, reader))
+
+
+def test_models_as_deep_as_a_reader_gets_are_told_or_left_out_but_do_not_stop_the_projector() -> None:
+    class Deep(Event, topic="jobs.deep"):
+        tree: Node | None
+
+    made = contract(Deep, "jobs")
+    head = made.encode(envelope(), Deep(tree=None))[:-1]
+    told_of = set()
+    for levels in range(1, 1_000, 20):
+        with suppress(Poison):
+            fields = decode(head + b"\x02\x02a\x00" * levels + b"\0", made.writer)
+            body, changed = _body({"tree": fields["tree"]}, json_form(made.writer))
+            assert (body is None) == changed
+            told_of.add(body is not None)
+    assert True in told_of
 
 
 def test_an_array_whose_items_take_no_bytes_is_refused_in_any_schema() -> None:

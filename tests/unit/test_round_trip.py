@@ -89,15 +89,12 @@ NUMBERS = count()
 
 
 def containers(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
-    return st.one_of(
-        inner.map(lambda kind: list[kind]),
-        inner.map(lambda kind: dict[str, kind]),
-        inner.map(lambda kind: tuple[kind, ...]),
-        inner.map(lambda kind: kind | None),
-        PLAIN.map(lambda kind: set[kind]),
-        PLAIN.map(lambda kind: frozenset[kind]),
-        st.lists(inner, min_size=1, max_size=3).map(model),
-    )
+    makers: list[Any] = [
+        list.__class_getitem__, lambda kind: dict.__class_getitem__((str, kind)),
+        lambda kind: tuple.__class_getitem__((kind, ...)), lambda kind: kind | None,
+    ]  # fmt: skip
+    many = [inner.map(make) for make in makers] + [PLAIN.map(make.__class_getitem__) for make in (set, frozenset)]
+    return st.one_of(*many, st.lists(inner, min_size=1, max_size=3).map(model))
 
 
 def model(kinds: list[Any]) -> type[BaseModel]:
@@ -111,7 +108,7 @@ KINDS = st.recursive(PLAIN, containers, max_leaves=4)
 @st.composite
 def drawn(draw: st.DrawFn) -> Event:
     """An instance of an event class that did not exist before."""
-    kinds = draw(st.lists(KINDS, min_size=1, max_size=4))
+    kinds = draw(st.lists(KINDS, min_size=1, max_size=3)) + draw(st.lists(PLAIN, min_size=4, max_size=6))
     fields: Any = {f"f{at}": (kind, ...) for at, kind in enumerate(kinds)}
     words = draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True))
     fields["word"] = (Annotated[Literal[tuple(words)], Unknown(words[-1])], words[0])

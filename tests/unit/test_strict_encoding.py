@@ -206,6 +206,11 @@ def test_a_set_has_the_same_bytes_whatever_order_it_has() -> None:
     )
 
 
+PLAIN_LONG = fastavro.parse_schema("long")
+#: Where a number takes one byte more, and what lies beside.
+EDGES = [sign * ((1 << bits) + beside) for bits in range(63) for beside in (-1, 0, 1) for sign in (1, -1)]
+
+
 @given(st.integers(-(2**63), 2**63 - 1), st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
 @settings(max_examples=200)
 def test_numbers_and_texts_lie_in_bytes_as_avro_says(number: int, word: str) -> None:
@@ -230,3 +235,10 @@ def test_the_envelope_lies_in_bytes_as_avro_says() -> None:
             out, made().writer.parsed, raw | {"raw": b"", "price": b"\x64"}
         )  # else from defaults
         assert out.getvalue() == strict.envelope(raw) + made().writes(Sale())
+
+
+def test_a_number_takes_as_few_bytes_as_avro_says() -> None:
+    for number in (*EDGES, 2**63 - 1, -(2**63)):
+        out = BytesIO()
+        fastavro.schemaless_writer(out, PLAIN_LONG, number)
+        assert long(number) == out.getvalue(), number

@@ -11,7 +11,10 @@ WITH given AS (
               call_id, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, micro_dollars,
               latency_ms, stop_reason, outcome, request_id)
 ), found AS MATERIALIZED (
-  SELECT given.n, step.state, step.call_id, step.reserved, step.budgets
+  SELECT given.n, step.state, step.call_id, step.reserved, step.budgets,
+         -- its owner seemed to be gone, and speaks: of a held one it must say that it has happened
+         step.state = 'leased' OR (step.state = 'held' AND given.state = 'done')
+           OR (step.state = 'failed' AND step.finished_at IS NULL AND given.state <> 'leased') AS open
   FROM step JOIN given USING (event_id, agent, name)
   WHERE step.run = 0 AND step.owner = given.owner
   ORDER BY step.event_id, step.agent, step.name
@@ -28,8 +31,7 @@ WITH given AS (
     trail = given.trail, call_id = NULL, model = NULL, reserved = NULL, budgets = NULL,
     finished_at = CASE WHEN given.state <> 'leased' THEN clock_timestamp() END
   FROM given JOIN found USING (n)
-  -- held, because its owner seemed to be gone: now it says that it has happened
-  WHERE (found.state = 'leased' OR (found.state = 'held' AND given.state = 'done'))
+  WHERE found.open
     AND step.event_id = given.event_id AND step.agent = given.agent AND step.name = given.name AND step.run = 0
 ), corrected AS (
   UPDATE usage SET
@@ -68,6 +70,6 @@ WITH given AS (
   WHERE budget.key = change.key
 )
 SELECT given.n,
-       found.state IN ('leased', given.state) OR (found.state = 'held' AND given.state = 'done') AS mine,
+       found.open OR found.state = given.state AS mine,
        given.call_id IS NULL OR given.call_id IN (SELECT call_id FROM written UNION ALL SELECT call_id FROM corrected) AS told
 FROM given LEFT JOIN found USING (n)

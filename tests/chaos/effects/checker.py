@@ -135,10 +135,9 @@ def _rows_and_calls(found: Evidence) -> Iterator[str]:
     rows, calls = _by_key(found), defaultdict(list)
     for call in found.calls:
         calls[call["key"]].append(call)
-    left = {key_of(step) for step in _left(found)}
     for key in rows.keys() | calls.keys():
         unheard = sum(row["outcome"] in _UNHEARD for row in rows[key])
-        if not len(rows[key]) - unheard <= len(calls[key]) <= len(rows[key]) + (key in left):
+        if not len(rows[key]) - unheard <= len(calls[key]) <= len(rows[key]):
             yield f"{key}: {len(calls[key])} calls, {len(rows[key])} rows of usage, {unheard} of them unheard"
         told = Counter(_counts(row) for row in rows[key] if row["input_tokens"] is not None)
         charged = Counter(tuple(call["usage"].get(name, 0) for name in _TOKENS) for call in calls[key])
@@ -147,12 +146,6 @@ def _rows_and_calls(found: Evidence) -> Iterator[str]:
     missing = len(found.usage) - len(found.calls)
     if missing > sum(found.disturbed.values()) * found.concurrency:
         yield f"{missing} rows of usage without a call"
-
-
-def _left(found: Evidence) -> list[Mapping[str, Any]]:
-    """Steps in which a record was that has killed its workers: it is given up unheard, and they wait for a redrive."""
-    killed = {trace for _, cause, trace in found.dead if cause == "killed"}
-    return [step for step in found.steps if step["state"] == "leased" and str(step["trace_id"]) in killed]
 
 
 def _counts(row: Mapping[str, Any]) -> tuple[int, ...]:
@@ -189,11 +182,8 @@ def _money_booked(found: Evidence) -> Iterator[str]:
     for row in found.usage:
         for key in row["budgets"] or ():
             sums[key] += row["micro_dollars"]
-    left: Counter[str] = Counter()
-    for step in _left(found):
-        left.update(dict.fromkeys(step["budgets"] or (), step["reserved"]))
     for key, (spent, reserved) in found.budgets.items():
-        if reserved != left[key]:
+        if reserved:
             yield f"{key}: {reserved} are reserved for nothing"
         if spent != sums[key]:
             yield f"{key}: {spent} are spent, its calls come to {sums[key]}"
@@ -201,9 +191,8 @@ def _money_booked(found: Evidence) -> Iterator[str]:
 
 def _rest(found: Evidence) -> Iterator[str]:
     """Nobody is at anything."""
-    left = _left(found)
     for step in found.steps:
-        if step["state"] == "leased" and step not in left:
+        if step["state"] == "leased":
             yield f"step {step['name']} of {step['agent']} and job {step['trace_id']} is still leased"
     if found.waits:
         yield f"{found.waits} handlings wait"

@@ -24,11 +24,6 @@ def ended(log: KafkaLog) -> set[str]:
     return {str(event["trace_id"]) for events in _events(log).values() for event in events}
 
 
-def killed(log: KafkaLog) -> set[str]:
-    """Trace ids of jobs with a record that has killed its workers: what these had begun stays begun until a redrive."""
-    return {str(event["trace_id"]) for event in _events(log)["dead_lettered"] if event["cause"] == "killed"}
-
-
 def gathered(settings: Settings, log: KafkaLog, api: str, **more: Any) -> Evidence:
     """Everything; `more` is what the run knows by itself."""
     events = _events(log)

@@ -21,7 +21,7 @@ from farandole.testing.mail_sink import MailSink, Received
 from tests.acceptance import picture
 from tests.chaos.effects import checker
 from tests.chaos.effects.deadly import EACH, FOLDER, POINTS
-from tests.chaos.effects.gathering import ended, figures, gathered, killed
+from tests.chaos.effects.gathering import ended, figures, gathered
 from tests.chaos.effects.load import submitted
 from tests.chaos.effects.plan import Plan, Result
 from tests.commands import ROOT, Command, environment
@@ -100,10 +100,10 @@ class _Run:
             "FARANDOLE_SESSION_TIMEOUT_MS": "6000",
             "FARANDOLE_CLAIMS": "false",
         }
-        program = ("-m", "tests.chaos.effects.deadly", self.plan.variant)
         file = (_FLOW / f"{agent}.py").relative_to(ROOT)
         log = self.folder / f"{name}.{self.lives}.log"
-        self.workers[name] = Command(self.settings, log, "run", file, more=more, program=program)
+        words = (self.plan.variant, "run", file)
+        self.workers[name] = Command(self.settings, log, *words, more=more, module="tests.chaos.effects.deadly")
 
     def _prices(self) -> Path:
         file = self.folder / "prices.toml"
@@ -191,8 +191,8 @@ class _Run:
             return False
         with picture.connect(self.settings.database, self.settings.schema_name) as database:
             waits = database.execute("SELECT count(*) FROM wait").fetchone()
-            leased = {str(row[0]) for row in database.execute("SELECT trace_id FROM step WHERE state = 'leased'")}
-            if waits != (0,) or leased - killed(self.log):
+            leased = database.execute("SELECT count(*) FROM step WHERE state = 'leased'").fetchone()
+            if waits != (0,) or leased != (0,):
                 return False
         read = {"judge": "jobs.asked", "post": "jobs.judged"}
         if any(self.log.lag(agent, topic) for agent, topic in read.items()):

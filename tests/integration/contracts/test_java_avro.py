@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -116,9 +116,6 @@ FIRST = begin(TRACE, Emitter("client"), "jobs.Submitted", tenant="Zoë & Co")
 #: With and without the optional fields.
 ENVELOPES = [FIRST, follow([FIRST | {"scope_id": TRACE, "part": 2, "parts": 70_000}], Emitter("split", "2"), "x.Y", 0)]
 
-#: The fixture is one JVM for all examples.
-shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
 
 def both_agree(java: JavaAvro, made: Contract, envelope: dict[str, Any], payload: Event) -> None:
     expected = event_json(made.writer.schema, envelope, payload)
@@ -130,7 +127,7 @@ def both_agree(java: JavaAvro, made: Contract, envelope: dict[str, Any], payload
 
 
 @pytest.mark.parametrize("kind", EVENTS)
-@settings(shared, max_examples=8)
+@settings(max_examples=8)
 @given(data=st.data(), envelope=st.sampled_from(ENVELOPES))
 def test_java_reads_any_event_of_the_flow_as_we_wrote_it_and_we_read_what_java_writes(
     java_avro: JavaAvro, kind: type[Event], data: st.DataObject, envelope: dict[str, Any]
@@ -138,7 +135,7 @@ def test_java_reads_any_event_of_the_flow_as_we_wrote_it_and_we_read_what_java_w
     both_agree(java_avro, contract(kind, "jobs"), envelope, data.draw(instances(kind)))
 
 
-@settings(shared, max_examples=40)
+@settings(max_examples=40)
 @given(payload=instances(Everything), envelope=st.sampled_from(ENVELOPES))
 def test_java_reads_every_kind_of_field_as_we_wrote_it_and_we_read_what_java_writes(
     java_avro: JavaAvro, payload: Everything, envelope: dict[str, Any]
@@ -179,7 +176,7 @@ def test_java_has_our_fingerprint_for_schemas_of_others(
     assert java_avro.fingerprint(schema) == writer(schema).fingerprint
 
 
-@settings(shared, max_examples=150)
+@settings(max_examples=150)
 @given(payload=instances(Fragile), data=st.data())
 def test_what_we_take_of_damaged_bytes_java_takes_and_understands_the_same(
     java_avro: JavaAvro, payload: Fragile, data: st.DataObject

@@ -16,7 +16,7 @@ from farandole import ids, postgres
 from farandole.contracts.codec import contract
 from farandole.envelope import Emitter, begin
 from farandole.settings import Settings
-from tests.commands import ROOT, Command, environment, running
+from tests.commands import ROOT, Command, environment, running, typed
 from tests.eventually import eventually
 from tests.integration.worker.words import Heard
 from tests.kafka_log import KafkaLog, Logged
@@ -96,16 +96,14 @@ class Flow:
         )  # fmt: skip
 
     def dead(self, *arguments: str, code: int = 0) -> str:
-        process = self.start(*arguments)
-        out, told = process.communicate(timeout=60)
-        assert process.returncode == code, f"{process.returncode}: {out}{told}"
-        return out + told
+        done = typed(self.settings, "dead", *arguments, COLUMNS="110")
+        assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
 
     def json(self, *arguments: str) -> Any:
-        process = self.start(*arguments, "--json")
-        out, told = process.communicate(timeout=60)
-        assert process.returncode == 0, out + told
-        return json.loads(out)
+        done = typed(self.settings, "dead", *arguments, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
 
     def wakes(self) -> list[Logged]:
         return self.log.read("grump.wake")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 from farandole import ids, redrive
 from farandole.dead import Chosen
 from farandole.settings import load_settings
-from tests.commands import ROOT, environment, running
+from tests.commands import running, typed
 from tests.eventually import eventually
 from tests.integration.steps.conftest import Post
 
@@ -32,18 +31,12 @@ class Person:
 
     def types(self, *words: str, code: int = 0) -> str:
         """What a command says, on both streams."""
-        done = subprocess.run(
-            [sys.executable, "-m", "farandole", *words], cwd=ROOT, env=environment(self.post.settings, COLUMNS="160"),
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        done = typed(self.post.settings, *words, COLUMNS="160")
         assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
     def json(self, *words: str, code: int = 0) -> Any:
-        done = subprocess.run(
-            [sys.executable, "-m", "farandole", *words, "--json"], cwd=ROOT, env=environment(self.post.settings),
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        done = typed(self.post.settings, *words, "--json")
         assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
         return json.loads(done.stdout)
 

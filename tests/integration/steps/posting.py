@@ -23,9 +23,9 @@ def posted() -> Path:
 
 
 def post(word: str, plan: str, key: str) -> Receipt:
-    """Append a line; do to this process what the plan says, but only the first time."""
+    """Append a line; do to this process what the plan says, but only the first time, if not "always"."""
     first = _first(word)
-    if plan == "kill-before" and first:
+    if plan == "kill-always" or (plan == "kill-before" and first):
         os.kill(os.getpid(), signal.SIGKILL)
     with posted().open("a", encoding="utf-8") as out:
         out.write(f"{word} {key}\n")
