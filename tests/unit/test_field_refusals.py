@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import enum
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
 import pydantic
@@ -14,7 +18,16 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    HttpUrl,
+    JsonValue,
+    NaiveDatetime,
+    PlainSerializer,
+    PrivateAttr,
+    RootModel,
+    SecretStr,
+    computed_field,
     create_model,
+    field_serializer,
 )  # fmt: skip
 from typing_extensions import TypeAliasType
 
