@@ -14,6 +14,7 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
     KafkaError,
+    KafkaException,
     Message,
     Producer,
     TopicPartition,
@@ -21,6 +22,9 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource  # type: ignore[attr-defined]
 
 from tests.eventually import eventually
+
+#: Seconds. An answer takes milliseconds, and none comes while a transaction of the group is pending.
+_PENDING = 1.0
 
 
 @dataclass(frozen=True)
@@ -115,17 +119,28 @@ class KafkaLog:
         eventually(lambda: not self.exists(name), f"topic {name} is gone")
 
     def lag(self, group: str, name: str) -> int:
-        """Offsets between what the group has committed and the ends of the topic, transaction markers included."""
+        """Offsets between what the group has committed and the ends of the topic, transaction markers included.
+
+        While a transaction of the group is pending, 1: its marker is still to come. To wait for that would keep whoever
+        asks from starting the worker again that has died in it, which ends it at once.
+        """
         ends = self._ends(name)
-        reached = self.committed(group, name)
+        try:
+            reached = {place.partition: place.offset for place in self.positions(group, name, _PENDING)}
+        except KafkaException as failure:
+            if failure.args[0].code() not in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT):
+                raise
+            return 1
         return sum(end - max(reached[partition], start) for partition, (start, end) in ends.items())
 
     def committed(self, group: str, name: str) -> dict[int, int]:
         """The group's offsets by partition; -1001 where it has none."""
         return {place.partition: place.offset for place in self.positions(group, name)}
 
-    def positions(self, group: str, name: str) -> list[TopicPartition]:
+    def positions(self, group: str, name: str, seconds: float = 20) -> list[TopicPartition]:
         """The group's offsets and what is committed beside them; waits until no transaction is pending.
+
+        Raises KafkaException when one is for longer.
 
         Asked by a consumer that does not join: an admin client that meets a coordinator which is only starting ends this
         process (librdkafka issue 5040).
@@ -133,7 +148,7 @@ class KafkaLog:
         partitions = self.admin.list_topics(self.topic(name), timeout=10).topics[self.topic(name)].partitions
         reader = self._reader(self.topic(group))
         try:
-            return list(reader.committed([TopicPartition(self.topic(name), p) for p in partitions], timeout=20))
+            return list(reader.committed([TopicPartition(self.topic(name), p) for p in partitions], timeout=seconds))
         finally:
             reader.close()
 

@@ -10,7 +10,6 @@ from io import BytesIO
 from typing import Any, cast
 
 import fastavro
-from fastavro import _read_py
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
 from pydantic import ValidationError
 
@@ -184,10 +183,11 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
 
 def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:
     """The fields as `reader` wants them, of bytes that were read strictly before, since fastavro takes what no writer makes."""
-    # compiled code recurses on the C stack, where models nested a few thousand times over end the process
-    read = _read_py.schemaless_reader if written.recursive else fastavro.schemaless_reader
+    # the strict pass has bounded the depth: compiled code recurses on the C stack, where too much of it ends the process
     try:
-        return cast(dict[str, Any], read(BytesIO(data), written.parsed, reader.parsed, True, True))
+        return cast(
+            dict[str, Any], fastavro.schemaless_reader(BytesIO(data), written.parsed, reader.parsed, True, True)
+        )
     except Exception as error:
         raise Poison("undecodable", f"not a {reader.name}: {type(error).__name__} {_first_line(error)}") from error
 

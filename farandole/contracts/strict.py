@@ -1,8 +1,4 @@
-"""Events to bytes, strictly: what does not fit is refused with the path that leads to it.
-
-One function a kind, compiled once a class, straight from an instance's fields to bytes: nothing is dumped first, and nothing
-is trusted, since `model_construct` and `model_copy(update=…)` make instances that nobody has validated.
-"""
+"""Events to bytes, strictly: what does not fit is refused with the path that leads to it."""
 
 from __future__ import annotations
 
@@ -27,14 +23,18 @@ _KEY = scalar(SCALARS[str])
 
 
 class Writing:
-    """The functions that write the kinds of one class."""
+    """The functions that write the kinds of one class, straight from an instance's fields to bytes.
+
+    Nothing is dumped first, and nothing is trusted: `model_construct` and `model_copy(update=…)` make instances that nobody has
+    validated.
+    """
 
     def __init__(self) -> None:
         self._records: dict[Record, Write] = {}
         self._begun: set[Record] = set()
 
     def of(self, kind: Kind, field: Field | None = None) -> Write:
-        """What writes values of `kind`; `field` is the one that is of this kind itself. Written values raise Misfit."""
+        """What writes values of `kind`; `field` is the one that is of this kind itself. It raises Misfit."""
         match kind:
             case Scalar():
                 return scalar(kind)

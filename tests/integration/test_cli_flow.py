@@ -18,6 +18,7 @@ import pytest
 from farandole.errors import ExitCode
 from farandole.settings import Settings
 from farandole.testing.flow import environment
+from tests import spawning
 from tests.eventually import eventually
 from tests.unit.projects import project
 
@@ -50,10 +51,7 @@ class Shell:
         self.environment = {**os.environ, **environment(settings), "FARANDOLE_FLOW": "orders", "COLUMNS": "100"}
 
     def __call__(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "farandole", *arguments], cwd=self.root, env=self.environment, input=stdin,
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        return spawning.run(arguments, cwd=self.root, environment=self.environment, stdin=stdin)
 
     @contextmanager
     def started(self, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:

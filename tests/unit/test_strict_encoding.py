@@ -133,6 +133,7 @@ SYDNEY, BOSTON = timezone(timedelta(hours=10)), timezone(timedelta(hours=-5))
         ({"either": RushOrder(number="1")}, ".either: expected Order | Refund | None, found RushOrder"),
         ({"either": {"number": "1"}}, ".either: expected Order | Refund | None, found dict"),
         ({"mixed": True}, ".mixed: expected int | str | None, found bool True"),
+        ({"mixed": 1.5}, ".mixed: expected int | str | None, found float 1.5"),
         ({"mixed": 2**64}, ".mixed: expected a number of at most 64 bits"),
         ({"tags": ["a"]}, ".tags: expected set[str], found list"),
         ({"tags": {1}}, ".tags[]: expected str"),
@@ -147,6 +148,13 @@ def test_a_value_that_was_smuggled_past_validation_is_refused_with_its_path(
     with pytest.raises(ConfigurationError) as caught:
         made().encode(envelope(), smuggled(**fields))
     assert str(caught.value).startswith(f"event jobs.Sale does not fit its schema: Sale{expected}")
+
+
+@pytest.mark.parametrize("kind", [Order, Refund])
+def test_of_records_that_look_alike_the_one_comes_back_that_was_written(kind: type[Order | Refund]) -> None:
+    """Case S2."""
+    read: Any = made().read(decode(made().encode(envelope(), Sale(either=kind(number="1"))), made().writer))
+    assert type(read.either) is kind
 
 
 def test_another_class_with_the_same_fields_is_refused() -> None:
