@@ -12,7 +12,7 @@ RUN python -m build --wheel --outdir /wheels
 
 FROM python:3.13.9-slim-trixie AS installed
 COPY --from=wheel /wheels /wheels
-RUN python -m venv /opt/farandole && /opt/farandole/bin/pip install --no-cache-dir /wheels/*.whl
+RUN python -m venv /opt/farandole && /opt/farandole/bin/pip install --no-cache-dir "$(ls /wheels/*.whl)[registry]"
 # What this project's own agents import besides: `act` sends mails.
 RUN /opt/farandole/bin/pip install --no-cache-dir aiosmtplib==5.1.0
 

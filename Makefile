@@ -41,7 +41,7 @@ corpus: .venv/ready  ## about 6,000 public mails of 2002 and 2003, below .farand
 	$(BIN)/python examples/corpus.py
 
 bench: .venv/ready  ## the benchmarks, beside the bare clients where those are there
-	for file in benchmarks/hop.py benchmarks/latency.py benchmarks/lanes.py benchmarks/waits.py benchmarks/steps.py benchmarks/limits.py benchmarks/models.py benchmarks/projection.py benchmarks/startup.py; do $(BIN)/python $$file || exit 1; done
+	for file in benchmarks/hop.py benchmarks/latency.py benchmarks/lanes.py benchmarks/waits.py benchmarks/steps.py benchmarks/limits.py benchmarks/models.py benchmarks/projection.py benchmarks/startup.py benchmarks/codec.py; do $(BIN)/python $$file || exit 1; done
 
 up: .venv/ready  ## Kafka and Postgres of this checkout
 	$(BIN)/farandole up

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from farandole.agent import Agent, load_agent
     from farandole.client import Client, Submission, WaitTimeout
     from farandole.context import OFFLINE_RULES, BlockingContext, Context
+    from farandole.contracts.unknown import Unknown
     from farandole.envelope import Envelope
     from farandole.errors import Fail, FarandoleError, Reject, Retry
     from farandole.event import Event, personal
@@ -29,6 +30,7 @@ _HOMES = {
     "Reject": "errors",
     "Retry": "errors",
     "Submission": "client",
+    "Unknown": "contracts.unknown",
     "WaitTimeout": "client",
     "load_agent": "agent",
     "personal": "event",
@@ -50,6 +52,7 @@ __all__ = [
     "Reject",
     "Retry",
     "Submission",
+    "Unknown",
     "WaitTimeout",
     "load_agent",
     "personal",

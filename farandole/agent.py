@@ -157,7 +157,7 @@ class Agent:
         topics = sorted({topic_of(event, flow) for event in self.handler.reads})
         if len(topics) != 1:
             raise ConfigurationError(f"{place}: an agent reads one topic; its types lie on {', '.join(topics)}")
-        reads = _by_name([contract(event, flow) for event in self.handler.reads])
+        reads = _by_name([contract(event, flow) for event in self.handler.reads], place)
         for event in self.handler.emits:
             if event.__event__.view:
                 raise ConfigurationError(
@@ -197,10 +197,17 @@ class Wiring:
         return {self.agent.dead_topic, *(contract.topic for contract in self.emits.values())}
 
 
-def _by_name(contracts: list[Contract]) -> dict[str, Contract]:
+def _by_name(contracts: list[Contract], place: str) -> dict[str, Contract]:
     """Contracts by the full names of what they read, earlier names behind present ones."""
-    earlier = {alias: made for made in contracts for alias in made.writer.aliases}
-    return earlier | {made.writer.name: made for made in contracts}
+    present = {made.writer.name: made for made in contracts}
+    for made in contracts:
+        twin = present[made.writer.name]
+        if twin is not made:
+            raise ConfigurationError(
+                f"{place}: {made.event.__name__} and {twin.event.__name__} are both the event {made.writer.name}; "
+                "a handler reads it as one of them"
+            )
+    return {alias: made for made in contracts for alias in made.writer.aliases} | present
 
 
 def load_agent(path: str | Path) -> Agent:

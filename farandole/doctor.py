@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from farandole import kafka, postgres
-from farandole.checks import project, services, work
+from farandole.checks import project, registry, services, work
 from farandole.errors import FarandoleError
 from farandole.examination import Examination, Finding, Skip
 
@@ -19,6 +19,7 @@ CHECKS: tuple[Check, ...] = (
     project.check_schemas,
     services.check_broker,
     services.check_topics,
+    registry.check_registry,
     services.check_database,
     services.check_migrations,
     work.check_projections,

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from farandole import ids
-from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, LEFT_EMPTY
+from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, LEFT_EMPTY, NOBODY
 from farandole.errors import Poison
 
 Raw = Mapping[str, Any]
@@ -20,6 +20,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Microseconds. Outside the years 1 to 9999 neither Python nor Postgres has a date.
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
+
+#: What stands for an id that was not told; null and no text where a stranger's schema allows it.
+_UNTOLD = (NOBODY, "", None)
 
 #: Avro's int and Postgres's; one below the largest, so that the next hop fits.
 _MAX_INT = 2**31 - 1
@@ -184,14 +187,20 @@ def complete(fields: dict[str, Any], at: Coordinates, key: bytes | None, event_t
     The job comes from the key (as it is when it is an id, else derived as from a business key), or from where the record
     lies; the event_id from where the record lies, and its Kafka timestamp, which tells a recreated topic apart.
     """
-    trace_id = fields.get("trace_id") or trace_of(at, key, flow)
+    told = fields.get("trace_id")
+    trace_id = trace_of(at, key, flow) if told in _UNTOLD else told
     place = f"{at.topic}:{at.partition}:{at.offset}:{at.timestamp_ms}"
     found = begin(trace_id, Emitter("unknown"), event_type)
     found["event_id"] = ids.event_id(trace_id, [place], "stranger", 0, event_type, 0)
     found["occurred_at"] = at.timestamp_ms * 1000
     for name, value in found.items():
-        if name not in fields or (name in LEFT_EMPTY and not fields[name]):
+        if name not in fields or (name in LEFT_EMPTY and fields[name] in (*_UNTOLD, LEFT_EMPTY[name])):
             fields[name] = value
+
+
+def left_empty(fields: Raw) -> bool:
+    """Whether a record's writer knew of the envelope, and left the filling in to its readers."""
+    return fields["event_id"] in _UNTOLD or fields["trace_id"] in _UNTOLD
 
 
 def trace_of(at: Coordinates, key: bytes | None, flow: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from farandole.contracts.annotations import kind_of
 from farandole.errors import ConfigurationError
 
 Terminal = Literal["done", "failed"]
@@ -88,6 +89,20 @@ class Event(BaseModel):
     def avro_name(cls) -> str:
         """Its name in Avro, without the namespace, which is the flow's."""
         return cls.__event__.name or cls.__name__
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse a field that has no faithful form on the wire; this hook is in every pydantic 2, the next one is not."""
+        super().__pydantic_init_subclass__(**kwargs)
+        if cls.__pydantic_complete__:
+            kind_of(cls)
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        """The same for a class that names later ones, as soon as these are known."""
+        super().__pydantic_on_complete__()
+        if "__event__" in cls.__dict__:
+            kind_of(cls)
 
 
 def _check_names(event: str, name: str | None, aliases: object) -> None:

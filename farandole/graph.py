@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from farandole.agent import Agent
-from farandole.contracts.deriving import topic_of
+from farandole.contracts import views
+from farandole.contracts.codec import contract
+from farandole.contracts.deriving import derive, topic_of
+from farandole.errors import ConfigurationError
 from farandole.event import Event, JobFailed
 from farandole.flow import RUNTIME_EVENTS
 
@@ -39,6 +42,7 @@ class Graph:
     topics: dict[str, str]  #: of each event type
     ingest: tuple[str, ...]
     problems: tuple[str, ...]
+    views: tuple[str, ...] = ()  #: event types that others emit, of which agents here read a part
 
     def readers(self, topic: str, types: Iterable[str]) -> list[Node]:
         """The agents that read any of `types` from `topic`."""
@@ -51,13 +55,15 @@ class Graph:
             | ({"fails": node.reasons} if node.reasons else {})
             for node in self.nodes
         ]
-        return {"agents": agents, "topics": self.topics, "ingest": self.ingest, "problems": self.problems}
+        told = {"agents": agents, "topics": self.topics, "ingest": self.ingest, "problems": self.problems}
+        return told | ({"views": self.views} if self.views else {})
 
 
 def build(agents: Mapping[Path, Agent], events: Iterable[type[Event]], flow: str) -> Graph:
     """The graph of `agents`; `events` are the project's classes (agents may know others)."""
     nodes: list[Node] = []
-    known: list[type[Event]] = [*events, *RUNTIME_EVENTS]
+    own = [*events, *RUNTIME_EVENTS]
+    known: list[type[Event]] = list(own)
     for path, agent in agents.items():
         wiring = agent.wiring(flow)
         known += [*wiring.handler.reads, *wiring.handler.emits]
@@ -69,8 +75,13 @@ def build(agents: Mapping[Path, Agent], events: Iterable[type[Event]], flow: str
     for event in known:
         places.setdefault(event.avro_name(), set()).add(topic_of(event, flow))
     ingest = tuple(dict.fromkeys(event.avro_name() for event in known if event.__event__.ingest))
-    problems = [*_two_topics(places), *_nobody_emits(nodes, ingest), *_cycle(nodes)]
-    return Graph(tuple(nodes), {name: min(found) for name, found in places.items()}, ingest, tuple(problems))
+    here = {event.avro_name() for event in own}
+    seen = dict.fromkeys(event.avro_name() for event in known if event.__event__.view)
+    viewed = tuple(name for name in seen if name not in here)
+    problems = [*_two_topics(places), *_nobody_emits(nodes, (*ingest, *viewed)), *_cycle(nodes)]
+    problems += _misfits(known, own, flow)
+    topics = {name: min(found) for name, found in places.items()}
+    return Graph(tuple(nodes), topics, ingest, tuple(problems), viewed)
 
 
 def mermaid(graph: Graph) -> str:
@@ -81,6 +92,7 @@ def mermaid(graph: Graph) -> str:
     lines += [f'  {_id("t", topic)}[/"{topic}"/]' for topic in sorted(used)]
     lines += [f'  {_id("a", node.name)}(["{node.name}"])' for node in graph.nodes]
     lines += [f"  users((users)) -- {name} --> {_id('t', graph.topics[name])}" for name in graph.ingest]
+    lines += [f"  others((other projects)) -- {name} --> {_id('t', graph.topics[name])}" for name in graph.views]
     for node in graph.nodes:
         lines.append(f"  {_id('t', node.topic)} -- {' / '.join(node.reads)} --> {_id('a', node.name)}")
         lines += [f"  {_id('a', node.name)} -- {name} --> {_id('t', graph.topics[name])}" for name in node.leads_to]
@@ -99,8 +111,21 @@ def _two_topics(places: Mapping[str, set[str]]) -> list[str]:
     ]
 
 
+def _misfits(known: Iterable[type[Event]], own: Iterable[type[Event]], flow: str) -> list[str]:
+    """Views of this project's own events that those events do not fit."""
+    whole = {event.avro_name(): event for event in own}
+    problems: list[str] = []
+    for event in dict.fromkeys(known):
+        if event.__event__.view and event.avro_name() in whole:
+            try:
+                views.misfit(contract(event, flow), derive(whole[event.avro_name()], flow))
+            except ConfigurationError as error:
+                problems.append(str(error))
+    return problems
+
+
 def _nobody_emits(nodes: Iterable[Node], ingest: Iterable[str]) -> list[str]:
-    """Every agent may emit the runtime's events; users emit the ingest types."""
+    """Every agent may emit the runtime's events; users emit the ingest types, other projects what is viewed."""
     emitted = (
         {name for node in nodes for name in node.emits} | set(ingest) | {event.avro_name() for event in RUNTIME_EVENTS}
     )

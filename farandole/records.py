@@ -55,7 +55,7 @@ def decode(record: Record, written: Writer, settings: Settings, reader: Writer |
         fields = codec.decode(value, written, None if reader is written else reader)
     else:
         fields = codec.decode(value, written, codec.without(reader, written.missing) if reader else None)
-    if written.missing or not fields["event_id"]:
+    if written.missing or envelope.left_empty(fields):
         envelope.complete(fields, coordinates(record, settings), record.key, written.identity, settings.flow)
     envelope.check(fields)
     return Decoded(written, fields)

@@ -114,14 +114,15 @@ def check_size(value: bytes) -> None:
 def announce(settings: Settings, event: type[Event]) -> Contract:
     """Make the event's topic and schema known; comes before the first record of it. Returns what to write it with.
 
-    Raises FarandoleError for a topic that is missing where the settings do not let it be created.
+    Raises FarandoleError for a topic that is missing where the settings do not let it be created, and ConfigurationError
+    for a view.
     """
-    if settings.create_topics:
-        topics.ensure(settings, topics.of_events(settings, [event]))
-    elif missing := topics.missing(settings, [SCHEMA_TOPIC, topic_of(event, settings.flow)]):
-        raise topics.absent(settings.topic(name) for name in missing)
     if event.__event__.view:
         raise ConfigurationError(
             f"event {event.__name__} is a view, which is read only; submit the event it is a view of"
         )
+    if settings.create_topics:
+        topics.ensure(settings, topics.of_events(settings, [event]))
+    elif missing := topics.missing(settings, [SCHEMA_TOPIC, topic_of(event, settings.flow)]):
+        raise topics.absent(settings.topic(name) for name in missing)
     return publishing.publish(settings, [event])[event]

@@ -40,9 +40,7 @@ class Category(StrEnum):
     EMPTY = "empty"
     OTHER = "other"
 
-    @classmethod
-    def _missing_(cls, _value: object) -> Category:
-        return cls.OTHER  # a symbol from a newer version: a person will read that mail
+    __unknown__ = "other"  #: what a word of a newer version is read as: a person will read that mail
 
 
 class Urgency(StrEnum):
@@ -52,9 +50,7 @@ class Urgency(StrEnum):
     NORMAL = "normal"
     HIGH = "high"
 
-    @classmethod
-    def _missing_(cls, _value: object) -> Urgency:
-        return cls.NORMAL
+    __unknown__ = "normal"
 
 
 class Decision(StrEnum):
@@ -64,9 +60,7 @@ class Decision(StrEnum):
     ROUTE = "route"  #: to a team of people
     IGNORE = "ignore"  #: filed, no answer
 
-    @classmethod
-    def _missing_(cls, _value: object) -> Decision:
-        return cls.ROUTE
+    __unknown__ = "route"
 
 
 class Team(StrEnum):
@@ -80,9 +74,7 @@ class Team(StrEnum):
     SALES = "sales"
     SECURITY = "security"
 
-    @classmethod
-    def _missing_(cls, _value: object) -> Team:
-        return cls.SUPPORT
+    __unknown__ = "support"
 
 
 class Part(BaseModel):

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.java.avro import JavaAvro
+
 # No test asserts a duration: an example that takes long on a busy machine is no fault.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -35,16 +37,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
+@pytest.fixture(scope="session")
+def java_avro() -> Iterator[JavaAvro]:
+    """Apache Avro's Java library, started when first asked for (two seconds); no Java or jar fails the test."""
+    with JavaAvro() as java:
+        yield java
+
+
 @pytest.fixture(autouse=True)
 def our_modules() -> Iterator[None]:
     """A test that loads another project leaves this one's modules: a class that is imported again is another class."""
     path, before = list(sys.path), _project_modules()
     yield
     sys.path[:] = path
-    if any(sys.modules.get(name) is not module for name, module in before.items()):
-        for name in _project_modules():
-            del sys.modules[name]
-        sys.modules.update(before)
+    for name in _project_modules():
+        del sys.modules[name]
+    sys.modules.update(before)
 
 
 def _project_modules() -> dict[str, ModuleType]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from farandole import flow, graph
-from farandole.contracts import files
+from farandole.contracts import files, releases
 from farandole.examination import Examination, Finding, need
 from farandole.flow import RUNTIME_EVENTS
 from farandole.project import find_project, require_project
@@ -41,12 +41,15 @@ def check_agents(state: Examination) -> Iterator[Finding]:
 
 
 def check_schemas(state: Examination) -> Iterator[Finding]:
-    """schemas: the .avsc files are those of the classes"""
+    """schemas: the .avsc files are those of the classes, which break no released version"""
     need(state.events is not None, "agents that load")
-    drift = files.check(need(state.project, "a project"), need(state.settings, "settings").flow)
+    project, flow = need(state.project, "a project"), need(state.settings, "settings").flow
+    drift, report = files.check(project, flow), releases.examine(project, files.derived(project, flow).values())
     for one in drift:
         yield Finding("schemas", "problem", f"{one.file.name}: {one.field} {one.what}", "farandole schemas write")
-    if not drift:
+    if report.broken:
+        yield Finding("schemas", "problem", "released versions do not fit the classes", "see `farandole schemas check`")
+    elif not drift:
         yield Finding(
             "schemas",
             "ok",

@@ -1,4 +1,4 @@
-"""topics, schemas, projections, migrate: what the broker and the database are told, and whether it still holds."""
+"""topics, projections, migrate: what the broker and the database are told, and whether it still holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 
-schemas = typer.Typer(no_args_is_help=True, help="The derived Avro schemas: write, check, publish.")
 projections = typer.Typer(no_args_is_help=True, help="The project's projections: list, refold.")
 
 
@@ -65,55 +64,6 @@ def migrate(json: Json = False) -> None:
         show_json({"schema": settings.schema_name, "applied": applied})
     else:
         say(f"schema {settings.schema_name}: " + (f"applied {', '.join(applied)}" if applied else "up to date"))
-
-
-@schemas.command("write")
-def schemas_write() -> None:
-    """Write one .avsc an event type into schemas/, derived from its class; remove those whose class is gone."""
-    from farandole.contracts import files
-
-    project, settings = opened()
-    touched = files.write(project, settings.flow)
-    for path in touched:
-        say(f"{'wrote' if path.exists() else 'removed'} {path.relative_to(project.root)}")
-    if not touched:
-        say("up to date")
-
-
-@schemas.command("check")
-def schemas_check(json: Json = False) -> None:
-    """Exit code 1 when a .avsc differs from its class, naming the file and the field."""
-    from farandole.contracts import files
-
-    project, settings = opened()
-    drift = files.check(project, settings.flow)
-    if json:
-        show_json(
-            [{"file": str(one.file.relative_to(project.root)), "field": one.field, "what": one.what} for one in drift]
-        )
-    else:
-        for one in drift:
-            say(str(one).replace(f"{project.root}/", "", 1), "yellow")
-        say(
-            "run `farandole schemas write` and commit what it wrote"
-            if drift
-            else "the schemas are those of the classes"
-        )
-    if drift:
-        raise typer.Exit(ExitCode.FAILED)
-
-
-@schemas.command("publish")
-def schemas_publish() -> None:
-    """Write the schemas to the schema topic, so that any client can read and write the flow's events."""
-    from farandole.contracts import publishing
-    from farandole.flow import RUNTIME_EVENTS, event_classes
-
-    project, settings = opened()
-    events = [*event_classes(project), *RUNTIME_EVENTS]
-    publishing.publish(settings, events, registering=True)
-    for writer in publishing.writers(events, settings.flow):
-        say(f"{writer.fingerprint.hex()}  {writer.name}{'  (payload only)' if writer.missing else ''}")
 
 
 @projections.command("list")

@@ -1,4 +1,4 @@
-"""graph: the topology of the project, drawn in the terminal or as Mermaid; fails on what cannot work."""
+"""graph: the topology of the project, drawn, as Mermaid, as AsyncAPI; fails on what cannot work."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 def graph(
     mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart, for a README.")] = False,
+    asyncapi: Annotated[
+        bool, typer.Option("--asyncapi", help="As an AsyncAPI 3 document (JSON), for other teams and their tools.")
+    ] = False,
+    server: Annotated[
+        list[str] | None,
+        typer.Option("--server", help="NAME=HOST:PORT of a broker that the AsyncAPI document names; may be repeated."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Draw who emits what and who reads it. Exit code 1: a topic nobody emits, a type on two topics, a cycle."""
@@ -27,8 +34,13 @@ def graph(
 
     project, settings = opened()
     agents = {path.relative_to(project.root): agent for path, agent in load_agents(agent_files(project)).items()}
-    found = topology.build(agents, event_classes(project), settings.flow)
-    if json:
+    events = event_classes(project)
+    found = topology.build(agents, events, settings.flow)
+    if asyncapi:
+        from farandole.contracts.asyncapi import about, document
+
+        show_json(document(agents.values(), events, settings, about(project, settings, server or ())))
+    elif json:
         show_json(found.as_dict())
     elif mermaid:
         typer.echo(topology.mermaid(found))
@@ -50,9 +62,9 @@ def drawn(graph: Graph) -> Tree:
         _grow(graph, root, name, seen)
     for node in graph.nodes:
         if node.name not in seen:  # not reached from an ingest type
-            branch = root.add(
-                _label((node.topic, "cyan"), (f"{' / '.join(node.reads)}, emitted by nobody known", "red"))
-            )
+            foreign = set(node.reads) & set(graph.views)
+            whose = ("emitted by another project", "cyan") if foreign else ("emitted by nobody known", "red")
+            branch = root.add(_label((node.topic, "cyan"), (f"{' / '.join(node.reads)}, {whose[0]}", whose[1])))
             _agent(graph, branch, node.name, seen)
     return root
 

@@ -11,12 +11,12 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from farandole.errors import ExitCode
+from farandole.errors import ConfigurationError, ExitCode
 from farandole.project import require_project
 
 if TYPE_CHECKING:
     from farandole.stack.stack import Stack
-    from farandole.stack.status import Status
+    from farandole.stack.status import Endpoints, Status
 
 
 #: Columns. Where there is no terminal, nothing is cut: the log's path is there to be used.
@@ -25,8 +25,23 @@ UNCUT = 1000
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="chosen once and kept when not given")]
 
 
-def up(kafka_port: Port = None, postgres_port: Port = None) -> None:
+def up(
+    kafka_port: Port = None,
+    postgres_port: Port = None,
+    registry: Annotated[
+        bool | None,
+        typer.Option(
+            help="a Schema Registry beside them, or without one again; kept by every later `up` until `down --wipe`",
+            show_default="as it was",
+        ),
+    ] = None,
+    registry_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="as the other ports; means --registry as well")
+    ] = None,
+) -> None:
     """Start the local Kafka and Postgres of this project (or find them running); they stay until `farandole down`."""
+    if registry is False and registry_port is not None:
+        raise ConfigurationError("--registry-port gives a port to what --no-registry leaves out: choose one of the two")
     screen = Console(stderr=True, highlight=False)
     with screen.status("starting the local stack") as line:
 
@@ -34,10 +49,12 @@ def up(kafka_port: Port = None, postgres_port: Port = None) -> None:
             screen.print(text, markup=False)
             line.update(text)
 
-        endpoints = _stack(say).up(kafka_port=kafka_port, postgres_port=postgres_port)
+        endpoints = _stack(say).up(
+            kafka_port=kafka_port, postgres_port=postgres_port, registry=registry, registry_port=registry_port
+        )
     screen.print("the local stack is up; `farandole down` stops it", markup=False)
-    typer.echo(f"KAFKA_BOOTSTRAP_SERVERS={endpoints.kafka_bootstrap_servers}")
-    typer.echo(f"DATABASE_URL={endpoints.database_url}")
+    for address in _addresses(endpoints):
+        typer.echo(address)
 
 
 def status(
@@ -54,14 +71,17 @@ def status(
 
 
 def services(found: Status) -> Group:
-    """Both services as a table, and their addresses while both run."""
+    """The services as a table, and their addresses while all run."""
     table = Table("service", "state", "pid", "port", "version", "data", "memory", "log", box=None)
     for one in found.services:
         sizes = (_megabytes(one.data_bytes), _megabytes(one.memory_bytes))
         table.add_row(one.name, one.state, _or_dash(one.pid), _or_dash(one.port), one.version, *sizes, one.log)
-    at = found.endpoints
-    lines = (f"KAFKA_BOOTSTRAP_SERVERS={at.kafka_bootstrap_servers}", f"DATABASE_URL={at.database_url}") if at else ()
-    return Group(table, *map(Text, lines))
+    return Group(table, *map(Text, _addresses(found.endpoints) if found.endpoints else ()))
+
+
+def _addresses(endpoints: Endpoints) -> list[str]:
+    """A line each, as a shell or an .env file takes them."""
+    return [f"{variable}={address}" for variable, address in endpoints.variables.items()]
 
 
 def uncut() -> Console:

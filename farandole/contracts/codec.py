@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, cast
 
@@ -13,9 +13,18 @@ import fastavro
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
 from pydantic import ValidationError
 
-from farandole.contracts import framing
+from farandole.contracts import binary, framing, strict
+from farandole.contracts.annotations import kind_of
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
+from farandole.contracts.json_form import Form, form_of
+from farandole.contracts.packing import Write
+from farandole.contracts.raw import Traits, plain
+from farandole.contracts.reading import Read, Reading, validated
+from farandole.contracts.scalars import Misfit
+from farandole.contracts.strict import Writing, check_depth
+from farandole.contracts.units import disagreement
+from farandole.contracts.unpacking import Read as Unpack
 from farandole.errors import ConfigurationError, Poison
 from farandole.event import Event
 
@@ -25,10 +34,13 @@ class Writer:
     """A schema that records are written with: how to read them, and what the schema says of the event."""
 
     schema: Schema
-    parsed: Any  #: fastavro's form, envelope ids and times left as strings and longs
+    parsed: Any  #: fastavro's form without logical types: ids stay strings, times longs, decimals bytes
+    meant: Any  #: the same with logical types
     fingerprint: bytes  #: CRC-64-AVRO, 8 bytes, little-endian as on the wire
     name: str  #: full Avro name
     missing: tuple[str, ...]  #: envelope fields it lacks: a stranger's schema
+    recursive: bool  #: a record in it may hold one of its own kind
+    read: Unpack  #: of a record's fields from its bytes
 
     @property
     def declared(self) -> bool:
@@ -61,31 +73,18 @@ class Writer:
 def writer(schema: Schema) -> Writer:
     """Prepare `schema` (JSON-ready) for reading. Raises ConfigurationError when it is no valid Avro record schema."""
     try:
-        parsed = fastavro.parse_schema(_readable(schema))
+        parsed = fastavro.parse_schema(plain(schema))
+        if not isinstance(parsed, dict) or parsed.get("type") != "record":
+            raise ConfigurationError("not an Avro record schema")
+        meant = fastavro.parse_schema(copy.deepcopy(schema))
         canonical = to_parsing_canonical_form(copy.deepcopy(schema))
-    except (SchemaParseException, KeyError, TypeError, ValueError) as error:
+        names = {field["name"] for field in schema["fields"]}
+        recursive, read = Traits(parsed).recursive, binary.reader(parsed)
+    except (SchemaParseException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
-    if not isinstance(parsed, dict) or parsed.get("type") != "record":
-        raise ConfigurationError("not an Avro record schema")
-    names = {field["name"] for field in schema["fields"]}
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
     digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
-    return Writer(schema, parsed, digest, str(parsed["name"]), missing)
-
-
-def _readable(schema: Schema) -> Schema:
-    """The schema without the logical types of the envelope: ids stay strings and times longs until looked at."""
-    fields = [
-        field | {"type": _plain(field["type"])} if field["name"] in ENVELOPE_FIELDS else field
-        for field in schema["fields"]
-    ]
-    return copy.deepcopy(schema | {"fields": fields})
-
-
-def _plain(kind: Any) -> Any:
-    if isinstance(kind, list):
-        return [_plain(branch) for branch in kind]
-    return kind["type"] if isinstance(kind, dict) and "logicalType" in kind else kind
+    return Writer(schema, parsed, meant, digest, str(parsed["name"]), missing, recursive, read)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +95,8 @@ class Contract:
     writer: Writer
     topic: str  #: without the namespace
     header: bytes
+    writes: Write  #: a payload to bytes, strictly
+    reads: Read  #: the payload's fields as the class takes them, from all that were decoded
     headers: tuple[tuple[str, bytes], ...] = ()  #: Kafka headers that go with every record of it
 
     def registered(self, number: int) -> Contract:
@@ -104,22 +105,27 @@ class Contract:
         return replace(self, header=framing.confluent(number), headers=(header,))
 
     def encode(self, envelope: dict[str, Any], payload: Event) -> bytes:
-        """The record's value. Raises ConfigurationError naming the event when a value does not fit its schema."""
+        """The record's value. Raises ConfigurationError naming event and field of a value that does not fit."""
         if self.event.__event__.view:
             raise ConfigurationError(f"event {self.event.__name__} is a view of {self.writer.name}: it is read only")
-        out = BytesIO()
-        out.write(self.header)
         try:
-            fastavro.schemaless_writer(out, self.writer.parsed, envelope | payload.model_dump(), strict=True)
-        except (ValueError, TypeError, OverflowError, KeyError) as error:
-            raise ConfigurationError(f"event {self.writer.name} does not fit its schema: {error}") from error
-        return out.getvalue()
+            if self.writer.recursive:
+                check_depth(payload)
+            return b"".join((self.header, strict.envelope(envelope), self.writes(payload)))
+        except Misfit as misfit:
+            found = f"{self.event.__name__}{misfit.path}: {misfit}"
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, AttributeError) as error:
+            found = (
+                f"{type(error).__name__}: {_first_line(error)}"  # a user's subclass of str or datetime may do anything
+            )
+        raise ConfigurationError(f"event {self.writer.name} does not fit its schema: {found}")
 
     def read(self, fields: dict[str, Any]) -> Event:
         """The payload from decoded `fields` (envelope fields are left out). Raises Poison naming the wrong field."""
-        payload = {name: value for name, value in fields.items() if name not in _ENVELOPE}
         try:
-            return self.event.model_validate(payload)
+            return cast(Event, validated(self.event, self.reads(fields)))
+        except Misfit as misfit:
+            raise Poison("invalid", f"{self.writer.name}: field {misfit.path[1:]}: {misfit}") from misfit
         except Exception as error:
             raise Poison("invalid", f"{self.writer.name}: {_first_line(error)}") from error
 
@@ -131,7 +137,9 @@ _ENVELOPE = frozenset(ENVELOPE_FIELDS)
 def contract(event: type[Event], flow: str) -> Contract:
     """The contract of `event` in `flow`; one object each, so that two uses of a class agree."""
     made = writer(derive(event, flow))
-    return Contract(event, made, made.schema["topic"], framing.single_object(made.fingerprint))
+    writing, kind = Writing(), kind_of(event)
+    header = framing.single_object(made.fingerprint)
+    return Contract(event, made, made.schema["topic"], header, writing.of(kind), Reading().payload(kind))
 
 
 @cache
@@ -141,20 +149,59 @@ def without(reader: Writer, fields: tuple[str, ...]) -> Writer:
     return writer(reader.schema | {"fields": kept})
 
 
+@cache
+def _also_called(reader: Writer, name: str) -> Writer:
+    """`reader`, which takes records of that name for its own too."""
+    return writer(reader.schema | {"aliases": [*reader.schema.get("aliases", ()), name]})
+
+
 def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[str, Any]:
     """All fields of a record's value, written with `written`, as `reader` (default: the same) wants them.
 
-    Raises Poison when the bytes are not what the schema says, trailing bytes included.
+    Values are Avro's own, logical types are not applied; a record that was one of several in a union comes as (full name,
+    fields). A schema that was renamed is read by the one before when its aliases hold that name. Raises Poison when the
+    bytes are not what the schema says, trailing bytes included.
     """
-    data = BytesIO(value)
-    data.seek(framing.body_at(value))
+    if reader and reader.name != written.name and reader.name in written.aliases:
+        reader = _also_called(reader, written.name)
+    if reader and (wrong := _disagreement(written, reader)):
+        raise Poison("invalid", f"{written.name}: {wrong}")
+    at = framing.body_at(value)
     try:
-        fields = fastavro.schemaless_reader(data, written.parsed, reader.parsed if reader else None)
+        fields, end = written.read(value, at)
+    except Misfit as misfit:
+        raise Poison("undecodable", f"not a {written.name}: field {misfit.path[1:]}: {misfit}") from misfit
+    except RecursionError as error:
+        raise Poison("undecodable", f"not a {written.name}: records lie in one another too many times") from error
+    if end != len(value):
+        wrong = f"{len(value) - end} bytes too many" if end < len(value) else "the bytes end in the middle"
+        raise Poison("undecodable", f"not a {written.name}: {wrong}")
+    if reader is None or reader.fingerprint == written.fingerprint:
+        return cast(dict[str, Any], fields)
+    return _resolved(value[at:], written, reader)
+
+
+def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:
+    """The fields as `reader` wants them, of bytes that were read strictly before, since fastavro takes what no writer makes."""
+    # the strict pass has bounded the depth: compiled code recurses on the C stack, where too much of it ends the process
+    try:
+        return cast(
+            dict[str, Any], fastavro.schemaless_reader(BytesIO(data), written.parsed, reader.parsed, True, True)
+        )
     except Exception as error:
-        raise Poison("undecodable", f"not a {written.name}: {type(error).__name__} {_first_line(error)}") from error
-    if data.tell() != len(value):
-        raise Poison("undecodable", f"not a {written.name}: {len(value) - data.tell()} bytes too many")
-    return cast(dict[str, Any], fields)
+        raise Poison("undecodable", f"not a {reader.name}: {type(error).__name__} {_first_line(error)}") from error
+
+
+@lru_cache(1000)
+def _disagreement(written: Writer, reader: Writer) -> str | None:
+    return disagreement(written.meant, reader.meant)
+
+
+@lru_cache(1000)
+def json_form(written: Writer) -> Form:
+    """What gives a payload written with `written`, as `decode` brings it, its JSON form, in place."""
+    fields = [field for field in written.meant["fields"] if field["name"] not in _ENVELOPE]
+    return form_of(written.meant | {"fields": fields})
 
 
 def to_json(schema: Schema) -> str:

@@ -28,9 +28,11 @@ ENVELOPE: tuple[Schema, ...] = (
 )
 ENVELOPE_FIELDS: tuple[str, ...] = tuple(field["name"] for field in ENVELOPE)
 
+#: An id that was left empty. An empty text would be no UUID to the libraries that convert by the logical type.
+NOBODY = "00000000-0000-0000-0000-000000000000"
 #: What whoever produces to an ingest topic need not know. These fields have a default there, which stands for "not told", so
 #: that a schema without the envelope and the whole one can read each other; they are filled in when the record is read.
-LEFT_EMPTY: dict[str, str | int] = {"event_id": "", "trace_id": "", "occurred_at": 0, "emitted_by": ""}
+LEFT_EMPTY: dict[str, str | int] = {"event_id": NOBODY, "trace_id": NOBODY, "occurred_at": 0, "emitted_by": ""}
 
 
 def envelope(ingest: bool) -> list[Schema]:

@@ -39,6 +39,10 @@ class Schemas:
         self._known[framing.single_object(known.fingerprint)] = held
         return held
 
+    def latest(self, name: str) -> Writer | None:
+        """The schema that events of this full name are written with now, as far as one was met."""
+        return self._log.latest(name)
+
     def meaning(self, written: Writer) -> Writer:
         """The schema that says what events of this name mean (stage, ending): `written`, or the latest one that does."""
         return self._log.meaning(written)
@@ -99,8 +103,9 @@ class Schemas:
         return self._registered(self._registry, number, fingerprint)
 
     def _registered(self, registry: Registry, number: int, fingerprint: bytes | None) -> Writer:
+        schema = registry.schema(number)  # refused credentials are no fault of the record: they stop the reader
         try:
-            found = writer(registry.schema(number))
+            found = writer(schema)
         except ConfigurationError as error:
             raise Poison("unknown_schema", f"schema id {number} of the registry: {error}") from error
         if fingerprint and found.fingerprint != fingerprint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 
 from farandole import topics
 from farandole.contracts import codec, schema_log
@@ -42,11 +43,14 @@ def publish(
     if not settings.schema_registry_url:
         return contracts
     check_subjects(settings, contracts.values())
-    registry = Registry(settings)
-    ask = registry.register if (settings.register_schemas if registering is None else registering) else registry.find
-    return {
-        event: made.registered(ask(_subject(settings, made), made.writer.schema)) for event, made in contracts.items()
-    }
+    with closing(Registry(settings)) as registry:
+        ask = (
+            registry.register if (settings.register_schemas if registering is None else registering) else registry.find
+        )
+        return {
+            event: made.registered(ask(_subject(settings, made), made.writer.schema))
+            for event, made in contracts.items()
+        }
 
 
 def _subject(settings: Settings, made: Contract) -> str:

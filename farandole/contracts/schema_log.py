@@ -31,17 +31,27 @@ class SchemaLog:
         self._next = 0
 
     def add(self, known: Writer) -> Writer:
-        """Hold a schema that came from elsewhere; of two with one fingerprint the one that says what its events mean."""
+        """Hold a schema; of two with one fingerprint the one that says what its events mean, the later one if both do."""
         held = self._writers.get(known.fingerprint)
-        if held is None or (known.declared and not held.declared):
+        if held is None or (known.declared and held.schema != known.schema):
             self._writers[known.fingerprint] = held = known
         if known.declared:
             self._declared[known.name] = known
+            for earlier in known.aliases:  # a stranger may write by it still, and never has one been declared
+                self._declared.setdefault(earlier, known)
         return held
 
     def get(self, fingerprint: bytes) -> Writer | None:
         """The schema of `fingerprint`, or None."""
         return self._writers.get(fingerprint)
+
+    def latest(self, name: str) -> Writer | None:
+        """The last schema of this full name that says what its events mean, as far as the topic was read."""
+        return self._declared.get(name)
+
+    def names(self) -> list[str]:
+        """The full names of those that say what their events mean."""
+        return sorted({declared.name for declared in self._declared.values()})
 
     def meaning(self, written: Writer) -> Writer:
         """The schema that says what events of this name mean (stage, ending): `written`, or the latest one that does."""

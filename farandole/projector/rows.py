@@ -11,7 +11,8 @@ from hashlib import blake2b
 from typing import Any
 
 from farandole import envelope
-from farandole.contracts.codec import Writer
+from farandole.contracts.codec import Writer, json_form
+from farandole.contracts.json_form import Form
 from farandole.contracts.lookup import Schemas
 from farandole.errors import Poison
 from farandole.kafka import Record
@@ -115,7 +116,9 @@ class Rows:
         outcome = declared.outcome if declared.outcome in ("done", "failed", "blocked") else None
         stage = None if declared.stage is None else str(declared.stage)
         texts = [_text(text) for text in (written.name, stage, outcome, self._settings.bare(topic))]
-        return _Meaning(b"".join(packed for packed, _ in texts), any(changed for _, changed in texts))
+        return _Meaning(
+            b"".join(packed for packed, _ in texts), any(changed for _, changed in texts), json_form(written)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,7 @@ class _Meaning:
 
     packed: bytes
     sanitised: bool
+    form: Form  #: of the payload, in JSON
 
 
 def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
@@ -134,7 +138,7 @@ def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
     scope_id, part, parts = take("scope_id"), take("part"), take("parts")
     emitted_by, changed_emitter = _text(take("emitted_by"))
     tenant, changed_tenant = _text(take("tenant"))
-    body, changed_body = jsonb_text(fields)
+    body, changed_body = _body(fields, meaning.form)
     value = record.value or b""
     digest = blake2b(value if body is None else body, digest_size=8).digest()
     logged_at = min(max(record.timestamp_ms * 1000, _FIRST), _LAST)
@@ -175,6 +179,16 @@ def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
             _NULL if body is None else _LENGTH.pack(len(body) + 1) + b"\x01" + body,  # 1: jsonb's wire version
         )
     )
+
+
+def _body(fields: dict[str, Any], form: Form) -> tuple[bytes | None, bool]:
+    """The payload as jsonb takes it, and whether something had to be left out."""
+    lost: list[Any] = []
+    try:
+        body, changed = jsonb_text(form(fields, lost))
+    except RecursionError:
+        return None, True
+    return body, changed or bool(lost)
 
 
 def _uuid(text: str) -> bytes:

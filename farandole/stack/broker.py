@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from farandole.stack import state
-from farandole.stack.java import Java
+from farandole.stack.java import ENVIRONMENT, Java
 
 #: Megabytes of heap; enough for what 2 cores can send through one broker.
 HEAP = 512
@@ -40,8 +40,7 @@ class Node:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Nothing of the user's own: KAFKA_*, JAVA_TOOL_OPTIONS and the like would change what the broker does."""
-        return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "CLASSPATH": os.pathsep.join(map(str, self.classpath))}
+        return {**ENVIRONMENT, "CLASSPATH": os.pathsep.join(map(str, self.classpath))}
 
     @property
     def log(self) -> Path:
@@ -52,7 +51,7 @@ class Node:
         self.home.mkdir(parents=True, exist_ok=True)
         settings = _resource("kafka.properties")
         for word, value in (("port", self.port), ("controller_port", self.controller_port), ("folder", folder)):
-            settings = settings.replace(f"{{{word}}}", str(value))
+            settings = settings.replace(f"{{{word}}}", _escaped(str(value)))
         state.write(self.home / "kafka.properties", settings)
         state.write(self.home / "log4j2.properties", _resource("log4j2.properties"))
 
@@ -78,3 +77,10 @@ class Node:
 
 def _resource(name: str) -> str:
     return files("farandole.stack").joinpath(name).read_text(encoding="utf-8")
+
+
+def _escaped(value: str) -> str:
+    """A value as Java reads it from a file of properties, which it takes for Latin-1."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be").hex()
+    letters = (int(units[at : at + 4], 16) for at in range(0, len(units), 4))
+    return "".join(chr(one) if one < 128 else f"\\u{one:04x}" for one in letters)

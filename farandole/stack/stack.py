@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from farandole.errors import FarandoleError
 from farandole.settings import ENDPOINTS_FILE
-from farandole.stack import faults, interrupts, places, ports, process, state, watchdog
+from farandole.stack import faults, interrupts, places, planning, ports, process, state, watchdog
 from farandole.stack.kafka import Kafka
 from farandole.stack.looking import look_at
 from farandole.stack.postgres import Postgres
+from farandole.stack.registry import Registry
 from farandole.stack.service import Service
-from farandole.stack.state import Book, Owner, ServiceState, State
+from farandole.stack.state import Book, Owner, State
 from farandole.stack.status import Condition, Endpoints, Status
 
 
@@ -26,10 +27,11 @@ def _silent(line: str) -> None:
 
 
 class Stack:
-    """Kafka and Postgres as daemons whose data lies in one folder; any number of such stacks run side by side.
+    """Kafka, Postgres and, if asked for, a Schema Registry as daemons whose data lies in one folder.
 
-    `say` is given one line a step. `cache` holds the jars, shared between stacks. Every method may be called from any
-    process: a lock file lets one at a time change the stack. A `brief` one is to live for minutes, as in a test run.
+    Any number of such stacks run side by side. `say` is given one line a step. `cache` holds the jars, shared between
+    stacks. Every method may be called from any process: a lock file lets one at a time change the stack. A `brief` one is
+    to live for minutes, as in a test run.
     """
 
     def __init__(
@@ -44,63 +46,83 @@ class Stack:
         self.data = data.absolute()
         self.say = say
         self.book = Book(self.data)
-        self.kafka = Kafka(self.book, cache or places.cache_folder(), repository, say, brief)
+        cache = cache or places.cache_folder()
+        self.kafka = Kafka(self.book, cache, repository, say, brief)
         self.postgres = Postgres(self.book)
-        self.services: tuple[Service, ...] = (self.kafka, self.postgres)
+        self.registry = Registry(self.book, cache, repository, say)
+
+    @property
+    def services(self) -> tuple[Service, ...]:
+        """Those that are part of it: the registry from the `up` that asks for it on."""
+        return self._services(self.book.load().registry is not None)
+
+    def _services(self, registry: bool) -> tuple[Service, ...]:
+        return (self.kafka, self.postgres, self.registry) if registry else (self.kafka, self.postgres)
 
     @property
     def endpoints(self) -> Endpoints:
         """Where it serves (or served last)."""
-        return Endpoints(self.kafka.bootstrap_servers, self.postgres.url)
+        registry = self.registry.url if self.registry in self.services else None
+        return Endpoints(self.kafka.bootstrap_servers, self.postgres.url, registry)
 
     def up(
         self,
         *,
         kafka_port: int | None = None,
         postgres_port: int | None = None,
+        registry: bool | None = None,
+        registry_port: int | None = None,
         owner_pid: int | None = None,
         wipe_with_owner: bool = False,
     ) -> Endpoints:
-        """Start what does not run and return once both services answer; safe to call at any time, by several at once.
+        """Start what does not run and return once all services answer; safe to call at any time, by several at once.
 
-        A port that is given is used, and kept once both services came up; a service that runs on another is restarted.
+        With `registry` a Schema Registry becomes part of the stack, as it does with a port for it; with False it stops
+        and is part no more, its data stays; with None (the default) that is as it was.
+        A port that is given is used, and kept once the services came up; a service that runs on another is restarted.
         With `owner_pid` the stack stops when that process dies, whatever kills it (and its data goes then with
         `wipe_with_owner`), if it did not run before; without, a stack that has an owner loses it and stays.
         Raises FarandoleError, and KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP; whatever it raises, nothing this
         call started is left running.
         """
-        asked = {self.kafka.name: kafka_port, self.postgres.name: postgres_port}
+        asked = {"kafka": kafka_port, "postgres": postgres_port, "registry": registry_port}
         with interrupts.raised(), self._changing():
             self._clear_leftovers()
             before = self.book.load()
-            asleep = [one for one in self.services if not self._serves(one, asked[one.name])]
+            wanted = registry_port is not None or before.registry is not None
+            members = self._services(wanted if registry is None else registry)
+            asleep = [one for one in members if not self._serves(one, asked[one.name])]
             if asleep:
-                self._require(asleep, asked)
+                planning.require(self.book, asleep, asked)
             try:
-                if asleep:
-                    for service in asleep:
-                        self._make_way(service, asked[service.name])
-                    self._plan(asleep, asked)
-                    self._start(asleep)
-                if owner_pid is None or len(asleep) == len(self.services):
+                if self.registry not in members:
+                    self._part_with_registry()
+                self._wake(asleep, members, asked)
+                if owner_pid is None or len(asleep) == len(members):
                     self._hand_over(owner_pid, wipe_with_owner)
                 self._announce()
             except BaseException:
                 with interrupts.ignored():
-                    self._stop(asleep)
-                    self._restore_ports(before)
+                    self._undo(asleep, members, before)
                 raise
             return self.endpoints
 
+    def add_registry(self) -> Endpoints:
+        """Start a Schema Registry beside what runs. Whoever owns the stack still does, unlike after `up`."""
+        owner = self.book.load().owner
+        if owner is None:
+            return self.up(registry=True)
+        return self.up(registry=True, owner_pid=owner.pid, wipe_with_owner=owner.wipe)
+
     def down(self, *, wipe: bool = False) -> None:
-        """Stop both services; with `wipe` remove their data, ports and logs too. Nothing happens when they are down.
+        """Stop all services; with `wipe` remove their data, ports and logs too. Nothing happens when they are down.
 
         Once it is at work no Ctrl-C ends it half way: it takes a second, and `STOP_PATIENCE` for each at most.
         """
         if not self.data.exists():
             return
         with self._changing(), interrupts.ignored():
-            self._stop(list(self.services))
+            self._stop(self._services(registry=True))
             watchdog.dismiss(self.data)
             with self.book.edit(stopping=True) as found:
                 found.owner = None
@@ -108,7 +130,7 @@ class Stack:
                 self._wipe()
 
     def status(self) -> Status:
-        """How both services are now. Removes the addresses of a stack that is not there any more."""
+        """How its services are now. Removes the addresses of a stack that is not there any more."""
         busy = self.book.busy()
         services = tuple(look_at(service, self.book.load(), busy) for service in self.services)
         if all(service.state is Condition.RUNNING for service in services):
@@ -149,66 +171,36 @@ class Stack:
         """Undo an `up` that was killed half way: we hold the lock, so nobody is at work on it."""
         if self.book.load().starting:
             self.say("an earlier start was cut short; cleaning up")
-            self._stop(list(self.services))
+            self._stop(self._services(registry=True))
 
     def _serves(self, service: Service, asked: int | None) -> bool:
-        return service.running() is not None and asked in (None, service.port) and service.answers()
+        known = getattr(self.book.load(), service.name)
+        if known is None or service.running() is None:
+            return False
+        return asked in (None, known.port) and service.answers()
 
-    def _require(self, asleep: list[Service], asked: dict[str, int | None]) -> None:
-        """Raise for what would keep a service from starting, while everything is still as it was."""
-        faults.require_extras()
-        faults.require_space(self.data)
-        for service in asleep:
-            known: ServiceState | None = getattr(self.book.load(), service.name)
-            own = known.port if known else None
-            port = asked[service.name] or own
-            if port and not (port == own and service.running()):
-                ports.require(port, service.label, service.option)
+    def _part_with_registry(self) -> None:
+        """It is no part of the stack any more; its data stays for a later `up` that asks for it."""
+        if process.find(self.registry.mark):
+            self.say(f"stopping {self.registry.label}, which is no part of this stack any more")
+            self.registry.stop()
+        if self.book.load().registry:
+            with self.book.edit() as found:
+                found.registry = None
 
-    def _make_way(self, service: Service, asked: int | None) -> None:
-        """End what still runs of a service, and wait for its ports."""
-        if not process.find(service.mark):
-            return
-        (self.data / ENDPOINTS_FILE).unlink(missing_ok=True)
-        found = self.book.load()
-        known: ServiceState | None = getattr(found, service.name)
-        if known and asked not in (None, known.port):
-            self.say(f"{service.label} runs on port {known.port}; it is restarted on port {asked}")
-            service.stop()
-        else:
-            process.kill(service.mark)  # it lives and does not answer
-        held = {known.port if known else None, found.controller_port if service is self.kafka else None}
-        ports.await_free({port for port in held if port})
+    def _wake(self, asleep: list[Service], members: tuple[Service, ...], asked: planning.Asked) -> None:
+        if asleep:
+            for service in asleep:
+                planning.make_way(self.book, service, asked[service.name], self.say)
+            planning.choose(self.book, members, asleep, asked)
+            self._start(asleep)
 
-    def _plan(self, asleep: list[Service], asked: dict[str, int | None]) -> None:
-        """Choose the ports that are not chosen yet."""
-        (self.data / ".gitignore").write_text("*\n", encoding="utf-8")
-        with self.book.edit() as found:
-            found.starting = True
-            taken = found.ports
-            serving: set[int] = set()
-            for service in self.services:
-                known: ServiceState | None = getattr(found, service.name)
-                port = asked[service.name] or (known.port if known else ports.choose(taken))
-                running = (known.pid, known.started) if known else ()
-                setattr(found, service.name, ServiceState(port, service.version, *running))
-                taken.add(port)
-                serving.add(port)
-            if self.kafka in asleep:  # nobody but Kafka itself knows its controller's port, so any will do
-                kept = found.controller_port
-                usable = kept is not None and kept not in serving and ports.free(kept)
-                found.controller_port = kept if usable else ports.choose(taken)
-
-    def _restore_ports(self, before: State) -> None:
-        """Forget the ports of a start that failed: the next one uses those that were kept before."""
-        with self.book.edit(stopping=True) as found:
-            for service in self.services:
-                now: ServiceState | None = getattr(found, service.name)
-                known: ServiceState | None = getattr(before, service.name)
-                if now and known:
-                    now.port = known.port
-                elif now:
-                    setattr(found, service.name, None)
+    def _undo(self, asleep: list[Service], members: tuple[Service, ...], before: State) -> None:
+        """Stop what a start that failed has started; where that was a newcomer, the others serve as before."""
+        self._stop(asleep)
+        planning.restore(self.book, members, before)
+        if asleep and not set(asleep) & set(self.services):
+            self._announce()
 
     def _start(self, asleep: list[Service]) -> None:
         for service in asleep:
@@ -232,11 +224,12 @@ class Stack:
 
     def _announce(self) -> None:
         """Tell every other command where the stack is; the start is complete."""
-        state.write(self.data / ENDPOINTS_FILE, json.dumps(asdict(self.endpoints), indent=2) + "\n")
+        known = {name: address for name, address in asdict(self.endpoints).items() if address}
+        state.write(self.data / ENDPOINTS_FILE, json.dumps(known, indent=2) + "\n")
         with self.book.edit() as found:
             found.starting = False
 
-    def _stop(self, services: list[Service]) -> None:
+    def _stop(self, services: Sequence[Service]) -> None:
         if services:
             (self.data / ENDPOINTS_FILE).unlink(missing_ok=True)
         for service in services:

@@ -49,10 +49,13 @@ class State:
     #: An `up` is between its first process and its last check; found true without its lock held, it was killed.
     starting: bool = False
     owner: Owner | None = None
+    #: None: the registry is no part of the stack.
+    registry: ServiceState | None = None
 
     @property
     def ports(self) -> set[int]:
-        known = (self.controller_port, self.kafka and self.kafka.port, self.postgres and self.postgres.port)
+        services = (self.kafka, self.postgres, self.registry)
+        known = (self.controller_port, *(service.port for service in services if service))
         return {port for port in known if port}
 
 
@@ -69,6 +72,7 @@ def load(data: Path) -> State:
             controller_port=found["controller_port"],
             starting=found["starting"],
             owner=Owner(**found["owner"]) if found["owner"] else None,
+            registry=ServiceState(**found["registry"]) if found.get("registry") else None,
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return State()

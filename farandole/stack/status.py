@@ -25,6 +25,14 @@ class Endpoints:
 
     kafka_bootstrap_servers: str
     database_url: str = field(repr=False)
+    #: Of the API that Confluent's clients speak; None: the stack runs no Schema Registry.
+    schema_registry_url: str | None = None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables that give other programs these addresses; what is not there is left out."""
+        found = {name.upper(): value for name, value in asdict(self).items()}
+        return {name: value for name, value in found.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,7 @@ class ServiceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Both services, and the addresses while both are running."""
+    """All services of a stack, and the addresses while all are running."""
 
     services: tuple[ServiceStatus, ...]
     endpoints: Endpoints | None

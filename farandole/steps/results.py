@@ -67,9 +67,16 @@ def encode(kind: Any, value: Any, where: str) -> str:
 
 
 def decode(kind: Any, text: str, where: str) -> Any:
-    """What `encode` recorded. Raises NotKept where the type has changed since."""
+    """What `encode` recorded, in this version of the program or another: fields that the type lacks are left out, as those
+    of a record are. Raises NotKept where the type has changed in another way since."""
+    made = adapter(kind, where)
     try:
-        return adapter(kind, where).validate_json(text)
+        try:
+            return made.validate_json(text)
+        except ValidationError as error:
+            if any(detail["type"] != "extra_forbidden" for detail in error.errors()):
+                raise
+            return made.validate_json(text, extra="ignore")
     except ValidationError as error:
         raise NotKept(f"{where}: the recorded result does not fit its type any more: {_first_line(error)}") from error
 

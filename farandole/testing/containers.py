@@ -1,9 +1,11 @@
-"""Kafka and Postgres as Docker containers, for test runs that ask for them with FARANDOLE_TESTCONTAINERS=1."""
+"""Kafka, Postgres and a registry as Docker containers, for test runs that say FARANDOLE_TESTCONTAINERS=1."""
 
 from __future__ import annotations
 
+import http.client
 import socket
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 KAFKA_IMAGE = "apache/kafka:4.2.2"
 POSTGRES_IMAGE = "postgres:18"
+REGISTRY_IMAGE = "apicurio/apicurio-registry:3.3.3"
 #: Seconds for a container to serve once its image is there.
 PATIENCE = 120
 
@@ -52,6 +55,16 @@ def containers() -> Iterator[Endpoints]:
     with kafka, database.with_command("postgres -c max_connections=200"):
         _await_kafka(f"{host}:{port}")
         yield Endpoints(f"{host}:{port}", database.get_connection_url(driver=None))
+
+
+@contextmanager
+def registry_container() -> Iterator[str]:
+    """The address of a Schema Registry that keeps its schemas in memory; NO_DOCKER when no engine answers."""
+    container, _ = _require_docker()
+    with container(REGISTRY_IMAGE).with_exposed_ports(8080) as registry:
+        address = f"http://{registry.get_container_host_ip()}:{registry.get_exposed_port(8080)}/apis/ccompat/v7"
+        _await_registry(address)
+        yield address
 
 
 def _require_docker() -> tuple[type[DockerContainer], type[PostgresContainer]]:
@@ -90,6 +103,20 @@ def _await_kafka(servers: str) -> None:
             if time.monotonic() > deadline:
                 why = f"{KAFKA_IMAGE} did not answer at {servers} within {PATIENCE} s: {error}"
                 raise FarandoleError(why, ExitCode.STACK_FAILED) from error
+
+
+def _await_registry(address: str) -> None:
+    """Wait until the registry lists its subjects."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with urllib.request.urlopen(f"{address}/subjects", timeout=1):
+                return
+        except (OSError, http.client.HTTPException) as error:
+            if time.monotonic() > deadline:
+                why = f"{REGISTRY_IMAGE} did not answer at {address} within {PATIENCE} s: {error}"
+                raise FarandoleError(why, ExitCode.STACK_FAILED) from error
+            time.sleep(0.1)
 
 
 def _free_port() -> int:

@@ -34,8 +34,8 @@ async def deliver(
     wiring = agent.wiring(flow)
     if type(payload) not in wiring.handler.reads:
         raise ConfigurationError(f"agent {agent.name} does not read {type(payload).__name__}")
-    name = next(name for name, contract in wiring.reads.items() if contract.event is type(payload))
-    envelope = envelope or Envelope(begin(ids.new_trace_id(), Emitter("test"), name))
+    made = next(contract for contract in wiring.reads.values() if contract.event is type(payload))
+    envelope = envelope or Envelope(begin(ids.new_trace_id(), Emitter("test"), made.writer.identity))
     handling = Handling(wiring, resource, answers, sleep=_at_once, steps=Remembered())
     return await handling.run(payload, envelope)
 

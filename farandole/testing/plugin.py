@@ -1,4 +1,4 @@
-"""The pytest plug-in: the project comes first on sys.path, and the fixtures for a Kafka and a Postgres are there.
+"""The pytest plug-in: the project comes first on sys.path, and the fixtures for the services of tests are there.
 
 It is loaded in every pytest run of an environment that holds farandole, so it imports nothing that is slow.
 """
@@ -13,6 +13,7 @@ from farandole.testing.stack import (
     farandole_namespace,
     farandole_outages,
     farandole_private_stack,
+    farandole_registry,
     farandole_settings,
     farandole_stack,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "farandole_namespace",
     "farandole_outages",
     "farandole_private_stack",
+    "farandole_registry",
     "farandole_settings",
     "farandole_stack",
 ]

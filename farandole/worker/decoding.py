@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from farandole import records
 from farandole.agent import Wiring
+from farandole.contracts import views
 from farandole.contracts.codec import Contract, Writer
 from farandole.contracts.lookup import Schemas
 from farandole.errors import Poison, Unreachable
@@ -27,7 +28,8 @@ class Decoding:
         self._outage = outage
         self._begun = False  #: the schema topic was read
         for contract in wiring.contracts:
-            schemas.add(contract.writer)
+            if not contract.event.__event__.view:  # nothing was ever written with that
+                schemas.add(contract.writer)
 
     async def decode(self, items: list[Item]) -> None:
         """Set contract, fields and payload of each item, or the outcome of one that is not to be handled."""
@@ -62,13 +64,18 @@ class Decoding:
         return reads.get(written.name) or next((reads[name] for name in written.aliases if name in reads), None)
 
     async def _learn(self, items: list[Item]) -> None:
-        """Make the schemas of the batch known before it is decoded. An outage of topic or registry is waited out."""
+        """Make the schemas of the batch known before it is decoded. An outage of topic or registry is waited out.
+
+        The first time, views are held against the schemas of their events. Raises ConfigurationError for one that cannot
+        read them, which ends the worker: its records would all be dead letters.
+        """
         unknown = self._schemas.unknown(records.schema_keys(item.record for item in items))
         outage = self._outage()
         while unknown or not self._begun:
             try:
                 if not self._begun:
                     await asyncio.to_thread(self._schemas.read)
+                    views.check(self._wiring.reads.values(), self._schemas)
                     self._begun = True
                 await asyncio.to_thread(self._schemas.learn, unknown)
                 return

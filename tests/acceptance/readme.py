@@ -77,10 +77,11 @@ class Typed:
 
 def blocks() -> list[Block]:
     """All of them, in the order in which they are read."""
-    return [block for name in DOCUMENTS for block in _blocks_of(name)]
+    return [block for name in DOCUMENTS for block in blocks_of(name)]
 
 
-def _blocks_of(name: str) -> list[Block]:
+def blocks_of(name: str) -> list[Block]:
+    """Those of one document, a path below the root."""
     tokens = MarkdownIt().parse((ROOT / name).read_text(encoding="utf-8"))
     fences = [token for token in tokens if token.type == "fence"]
     return [Block(token.info, token.content, name, (token.map or [0])[0] + 1) for token in fences]

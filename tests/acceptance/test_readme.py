@@ -28,7 +28,7 @@ from farandole.standing import AgentStanding, Gap, Lag, ProjectorStanding, Stand
 from tests.acceptance.readme import README, ROOT, Reader, blocks, normal, pattern, typed
 
 #: What a reader has after `git clone`, as far as the commands need it.
-PROJECT = ("pyproject.toml", "Makefile", "schemas", "agents", "projections", "examples")
+PROJECT = ("pyproject.toml", "Makefile", "schemas", "agents", "projections", "examples", "tests/golden")
 
 
 @pytest.fixture(scope="module")

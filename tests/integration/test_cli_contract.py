@@ -76,3 +76,13 @@ def test_a_database_that_goes_away_in_the_middle_is_unreachable(monkeypatch: pyt
     ended = CliRunner().invoke(app, ["jobs"])
     assert ended.exit_code == ExitCode.UNREACHABLE
     assert ended.stderr == "error: the connection is lost\n"
+
+
+def test_classes_are_written_from_schemas_on_the_broker() -> None:
+    farandole("schemas", "publish")
+    text = farandole("schemas", "python", "--from-log", "orders.Placed", "--from-log", "orders.Priced")
+    assert 'class Placed(Event, topic="orders.placed", stage="placed", ingest=True):' in text
+    assert 'class Priced(Event, topic="orders.priced", stage="priced"):' in text
+    ended = CliRunner().invoke(app, ["schemas", "python", "--from-log", "orders.Nothing"])
+    assert ended.exit_code == ExitCode.NOT_FOUND
+    assert "there is: orders.Billed, orders.JobDeadLettered" in ended.stderr

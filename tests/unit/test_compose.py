@@ -19,7 +19,9 @@ from typer.main import get_command
 
 from farandole.cli import app
 from farandole.settings import Settings, variables
-from farandole.testing.containers import KAFKA_IMAGE, KAFKA_SETTINGS, POSTGRES_IMAGE
+from farandole.stack import archive
+from farandole.stack.registry import API
+from farandole.testing.containers import KAFKA_IMAGE, KAFKA_SETTINGS, POSTGRES_IMAGE, REGISTRY_IMAGE
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "docker-compose.yml"
@@ -73,7 +75,9 @@ def test_its_image_is_pinned(name: str) -> None:
 
 
 def test_the_images_are_those_that_tests_use() -> None:
-    assert (SERVICES["kafka"]["image"], SERVICES["postgres"]["image"]) == (KAFKA_IMAGE, POSTGRES_IMAGE)
+    images = [SERVICES[name]["image"] for name in ("kafka", "postgres", "registry")]
+    assert images == [KAFKA_IMAGE, POSTGRES_IMAGE, REGISTRY_IMAGE]
+    assert REGISTRY_IMAGE.rpartition(":")[2] == archive.locked().version
 
 
 def test_our_image_carries_the_version_of_the_project() -> None:
@@ -103,10 +107,18 @@ def test_what_it_depends_on_is_there_and_waited_for(name: str) -> None:
         assert how["condition"] == ("service_completed_successfully" if other in ONCE else "service_healthy")
 
 
-def test_nothing_depends_on_the_registry_which_starts_only_when_asked_for() -> None:
+def test_the_registry_starts_and_is_used_only_when_asked_for() -> None:
     assert SERVICES["registry"]["profiles"] == ["registry"]
-    assert all("registry" not in service.get("depends_on", {}) for service in SERVICES.values())
-    assert all("SCHEMA_REGISTRY_URL" not in service["environment"] for service in OURS.values())
+    waiting = [service["depends_on"] for service in SERVICES.values() if "registry" in service.get("depends_on", {})]
+    assert waiting and all(depends["registry"]["required"] is False for depends in waiting)
+    assert {service["environment"]["SCHEMA_REGISTRY_URL"] for service in OURS.values()} == {"${SCHEMA_REGISTRY_URL:-}"}
+
+
+def test_the_address_of_the_registry_that_the_file_names_is_its_own() -> None:
+    (address,) = re.findall(r"SCHEMA_REGISTRY_URL=(\S+) docker compose --profile registry", COMPOSE.read_text("utf-8"))
+    assert address == f"http://registry:8080{API}"
+    assert f"http://localhost:8080{API}/" in SERVICES["registry"]["healthcheck"]["test"][1]
+    assert SERVICES["registry"]["ports"][0].endswith(":8080")
 
 
 def test_the_registry_keeps_its_tables_out_of_the_schema_of_the_runtime() -> None:

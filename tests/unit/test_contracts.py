@@ -32,9 +32,7 @@ class Mood(enum.StrEnum):
     cross = "cross"
     unknown = "unknown"
 
-    @classmethod
-    def _missing_(cls, value: object) -> Mood:
-        return cls.unknown
+    __unknown__ = "unknown"
 
 
 class Item(BaseModel):
@@ -124,33 +122,10 @@ def test_the_schema_says_what_the_event_means() -> None:
     assert fields["level"] == {"name": "level", "type": ["long", "null"], "default": 3}, (
         "the default's branch comes first"
     )
-    assert fields["mood"]["type"]["default"] == "unknown", "what _missing_ gives is the symbol of unknown ones"
+    assert fields["mood"]["type"]["default"] == "unknown", "what a reader takes unknown words for"
     assert fields["items"]["type"]["items"]["name"] == "Item"
     assert fields["item"]["type"] == ["null", "Item"], "a type is defined once and referred to by name"
     json.dumps(schema)
-
-
-@pytest.mark.parametrize(
-    ("annotation", "expected"),
-    [
-        (datetime, "use pydantic.AwareDatetime"),
-        (complex, "complex has no Avro form"),
-        (int | str, "a union of several types is ambiguous"),
-        (dict[int, str], "has no Avro form"),
-        (tuple[int, int], "has no Avro form"),
-        (Any, "has no Avro form"),
-        (Literal["with space"], "no Avro enum symbol"),
-        (enum.Enum("Plain", "a b"), "has no Avro form"),
-    ],
-)
-def test_what_has_no_faithful_form_is_refused_with_the_field_and_what_to_use(annotation: Any, expected: str) -> None:
-    class Odd(Event, topic="jobs.odd", stage="odd"):
-        model_config = {"arbitrary_types_allowed": True}
-        field: annotation
-
-    with pytest.raises(ConfigurationError, match=expected) as caught:
-        derive(Odd, "jobs")
-    assert "Odd.field" in str(caught.value)
 
 
 def test_a_field_cannot_be_called_like_one_of_the_envelope_and_a_topic_belongs_to_its_flow() -> None:

@@ -107,7 +107,14 @@ def test_the_contents_are_the_headings() -> None:
 
 DOCUMENTS = [
     *("CHANGELOG.md", "CONTRIBUTING.md", "DESIGN.md", "README.md"),
-    *("docs/costs.md", "docs/effects.md", "docs/glossary.md", "docs/limits.md", "docs/operations.md"),
+    *(
+        "docs/contracts.md",
+        "docs/costs.md",
+        "docs/effects.md",
+        "docs/glossary.md",
+        "docs/limits.md",
+        "docs/operations.md",
+    ),
 ]
 
 

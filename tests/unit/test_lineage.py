@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farandole import ids
-from farandole.envelope import Coordinates, Emitter, Envelope, begin, check, complete, follow, key_of
+from farandole.envelope import Coordinates, Emitter, Envelope, begin, check, complete, follow, key_of, left_empty
 from farandole.errors import Poison
 
 CAUSE = begin("01890a5d-ac96-774b-bcce-b302099a8057", Emitter("client"), "jobs.Asked")
@@ -119,6 +119,27 @@ def test_a_strangers_record_is_completed_the_same_way_each_time_it_is_read() -> 
     elsewhere: dict[str, object] = {}
     complete(elsewhere, Coordinates("jobs.asked", 3, 43, 1_700_000_000_000), b"order-7", "jobs.Asked", "jobs")
     assert elsewhere["event_id"] != first["event_id"]
+
+
+@pytest.mark.parametrize("nothing", ["00000000-0000-0000-0000-000000000000", "", None])
+def test_an_envelope_left_empty_is_completed_and_one_that_was_told_stays(nothing: str | None) -> None:
+    at = Coordinates("jobs.asked", 3, 42, 1_700_000_000_000)
+    empty: dict[str, object] = {"event_id": nothing, "trace_id": nothing, "occurred_at": 0, "emitted_by": ""}
+    lacking: dict[str, object] = {}
+    assert left_empty(empty)
+    for fields in (empty, lacking):
+        complete(fields, at, b"order-7", "jobs.Asked", "jobs")
+    assert empty == lacking
+    assert not left_empty(empty)
+    told: dict[str, object] = {
+        "event_id": nothing,
+        "trace_id": CAUSE["trace_id"],
+        "occurred_at": 1,
+        "emitted_by": "shop",
+    }
+    assert left_empty(told)
+    complete(told, at, b"order-7", "jobs.Asked", "jobs")
+    assert (told["trace_id"], told["occurred_at"], told["emitted_by"]) == (CAUSE["trace_id"], 1, "shop")
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\xff\xfe", b"plain", CAUSE["trace_id"].encode()])

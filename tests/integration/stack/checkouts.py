@@ -47,7 +47,7 @@ class Checkout:
 
     def processes(self) -> list[int]:
         """Every live process of its stack: of the services, their children, the watchdog."""
-        names = ("kafka", "postgres", "watchdog")
+        names = ("kafka", "postgres", "registry", "watchdog")
         return [one.pid for name in names for one in process.find(process.mark(self.stack.data, name))]
 
     def daemons(self) -> list[int]:
@@ -70,3 +70,10 @@ def kill(pid: int) -> None:
     """SIGKILL a process and see it gone."""
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: process.start_time(pid) is None, f"the end of process {pid}")
+
+
+def kill_group(command: subprocess.Popen[str]) -> None:
+    """SIGKILL a command and whatever shares its process group, and see it gone."""
+    os.killpg(command.pid, signal.SIGKILL)
+    command.communicate()
+    assert command.returncode == -signal.SIGKILL

@@ -11,7 +11,7 @@ import pytest
 
 from farandole.stack.status import Condition
 from tests.eventually import eventually
-from tests.integration.stack.checkouts import Checkout, NewCheckout
+from tests.integration.stack.checkouts import Checkout, NewCheckout, kill_group
 
 OWNER = """
 import sys
@@ -134,10 +134,3 @@ def test_a_stack_that_somebody_ups_meanwhile_outlives_its_first_owner(checkout: 
     # Then the stack stays, without a watchdog
     assert checkout.stack.status().running
     assert len(checkout.daemons()) == 2
-
-
-def kill_group(command: subprocess.Popen[str]) -> None:
-    """SIGKILL a command and whatever shares its process group, and see it gone."""
-    os.killpg(command.pid, signal.SIGKILL)
-    command.communicate()
-    assert command.returncode == -signal.SIGKILL

@@ -15,8 +15,8 @@ import pytest
 from farandole.stack import process
 from tests.eventually import eventually
 
-SERVICES = ("KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL", "FARANDOLE_TESTCONTAINERS", "DOCKER_HOST")
-PROCESSES = ("kafka", "postgres", "watchdog")
+SERVICES = ("KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL", "SCHEMA_REGISTRY_URL", "FARANDOLE_TESTCONTAINERS", "DOCKER_HOST")
+PROCESSES = ("kafka", "postgres", "registry", "watchdog")
 MODULE = """
 import os
 from pathlib import Path
@@ -27,6 +27,10 @@ def test_services(farandole_settings, farandole_namespace, farandole_stack):
     assert farandole_settings.namespace == farandole_namespace
     assert farandole_settings.brokers == farandole_stack.kafka_bootstrap_servers
     print("services", farandole_settings.brokers, farandole_settings.database)
+
+def test_one_more(farandole_registry, farandole_settings):
+    assert farandole_settings.schema_registry_url.get_secret_value() == farandole_registry
+    print("registry", farandole_registry)
 
 def test_hold(farandole_private_stack):
     Path("folder").write_text(str(farandole_private_stack.data))
@@ -63,6 +67,18 @@ def test_services_that_are_set_are_used(tmp_path: Path) -> None:
     assert "services kafka.example:9092 postgresql://me@db.example/mine" in out
 
 
+def test_a_registry_that_is_set_is_used_and_one_that_is_not_is_asked_for(tmp_path: Path) -> None:
+    # Given services of one's own, with a registry and without
+    given = {"KAFKA_BOOTSTRAP_SERVERS": "kafka.example:9092", "DATABASE_URL": "postgresql://me@db.example/mine"}
+    registry = {"SCHEMA_REGISTRY_URL": "https://me:secret@registry.example"}
+
+    # Then a test that needs one is given it, or fails with what to set
+    out, _ = pytest_in(tmp_path, "-k", "one_more", **given, **registry).communicate(timeout=60)
+    assert "registry https://me:secret@registry.example" in out and "1 passed" in out, out
+    out, _ = pytest_in(tmp_path, "-k", "one_more", **given).communicate(timeout=60)
+    assert "set SCHEMA_REGISTRY_URL beside KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL" in out and "1 error" in out, out
+
+
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
@@ -90,7 +106,7 @@ def test_a_pytest_that_is_killed_leaves_no_stack_behind(tmp_path: Path, number: 
     run = pytest_in(tmp_path, "-k", "hold")
     eventually((tmp_path / "folder").exists, "a private stack")
     folder = Path((tmp_path / "folder").read_text())
-    assert all(process.find(process.mark(folder, name)) for name in PROCESSES)
+    assert [name for name in PROCESSES if process.find(process.mark(folder, name))] == ["kafka", "postgres", "watchdog"]
 
     # When it is killed
     run.send_signal(number)

@@ -13,6 +13,7 @@ import fastavro
 import pytest
 
 from farandole import ids
+from farandole.contracts import framing
 from farandole.contracts.codec import contract
 from farandole.contracts.deriving import derive
 from farandole.envelope import Emitter, begin
@@ -98,7 +99,8 @@ def test_each_way_to_fail_ends_on_its_topic_and_the_next_event_is_handled(stage:
 
 
 def test_bytes_that_are_no_event_lie_raw_in_the_dead_letters_and_the_next_record_is_handled(stage: Stage) -> None:
-    """Cases K4 and K10: empty, one NUL, JSON text, another schema's bytes, the year 10000, no value, no key, an empty key."""
+    """Cases K4 and K10: empty, one NUL, JSON text, another schema's bytes, an id where no registry is set, the year 10000;
+    no value, no key, an empty key."""
     made = contract(Heard, "jobs")
     good = _encoded("good")
     future = begin(ids.new_trace_id(), Emitter("client"), made.writer.name) | {"occurred_at": 253_402_300_800_000_000}
@@ -116,6 +118,7 @@ def test_bytes_that_are_no_event_lie_raw_in_the_dead_letters_and_the_next_record
         (None, b"no key"),
         (b"", b"empty key"),
         (None, None),
+        (b"k10", framing.confluent(999_999) + good[10:]),
     ]
     stage.log.write("jobs.heard", bad, partition=0, headers=[("origin", b"\xff")])
     stage.log.write("jobs.heard", [(b"k9", good)], partition=0)
@@ -136,9 +139,11 @@ def test_bytes_that_are_no_event_lie_raw_in_the_dead_letters_and_the_next_record
         "undecodable",
         "undecodable",
         "empty",
+        "unknown_schema",
     ]
     assert "31 32 33" not in dead[5].header("farandole.dead.error")
     assert b"12345678".hex() in dead[5].header("farandole.dead.error"), "the unknown fingerprint is named"
+    assert "id 999999, and SCHEMA_REGISTRY_URL is not set" in dead[-1].header("farandole.dead.error")
     places = {record.header("farandole.dead.offset") for record in dead}
     told = [f for f in stage.log.fields("jobs.dead_lettered") if f["agent"] == "echo" and f["origin_partition"] == 0]
     assert places <= {str(fields["origin_offset"]) for fields in told}

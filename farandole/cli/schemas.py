@@ -1,0 +1,146 @@
+"""schemas: the derived Avro schemas, held against their classes and against every version that was released."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from farandole.cli.console import note, say, show_json
+from farandole.cli.contract import Json, opened
+from farandole.cli.schemas_python import schemas_python
+from farandole.cli.schemas_view import schemas_diff, schemas_show, told
+from farandole.errors import ExitCode
+
+if TYPE_CHECKING:
+    from farandole.contracts.files import Drift
+    from farandole.contracts.releases import Report
+    from farandole.project import Project
+
+schemas = typer.Typer(
+    no_args_is_help=True, help="The derived Avro schemas: write, check, release, retire, show, diff, publish, python."
+)
+schemas.command("show")(schemas_show)
+schemas.command("diff")(schemas_diff)
+schemas.command("python")(schemas_python)
+
+
+@schemas.command("write")
+def schemas_write() -> None:
+    """Write one .avsc an event type into schemas/, derived from its class; remove those whose class is gone."""
+    from farandole.contracts import files
+
+    project, settings = opened()
+    touched = files.write(project, settings.flow)
+    for path in touched:
+        say(f"{'wrote' if path.exists() else 'removed'} {path.relative_to(project.root)}")
+    if not touched:
+        say("up to date")
+
+
+@schemas.command("check")
+def schemas_check(json: Json = False) -> None:
+    """Exit code 1 when a .avsc differs from its class, or a class breaks readers or records of a released version."""
+    from farandole.contracts import files, releases
+
+    project, settings = opened()
+    drift = files.check(project, settings.flow)
+    report = releases.examine(project, files.derived(project, settings.flow).values())
+    if json:
+        show_json(_rows(project, drift, report))
+    else:
+        for one in drift:
+            say(str(one).replace(f"{project.root}/", "", 1), "yellow")
+        _say_findings(project, report)
+        if drift:
+            say("run `farandole schemas write` and commit what it wrote")
+        elif not report.broken:
+            fit = ", and fit every version that was released" if report.any else ""
+            say(f"the schemas are those of the classes{fit}")
+            _say_unreleased(report)
+    if drift or report.broken:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@schemas.command("release")
+def schemas_release() -> None:
+    """Keep the schemas that changed, with example records, as the next released version; refused when one breaks anybody.
+
+    Written to tests/golden/, for version control; nothing that was released is ever written again.
+    """
+    from farandole.contracts import files, releases
+
+    project, settings = opened()
+    wanted = list(files.derived(project, settings.flow).values())
+    report = releases.examine(project, wanted)
+    _say_findings(project, report)
+    if report.broken:
+        note("nothing was released")
+        raise typer.Exit(ExitCode.FAILED)
+    for path in files.write(project, settings.flow):
+        say(f"{'wrote' if path.exists() else 'removed'} {path.relative_to(project.root)}")
+    made = releases.release(project, wanted)
+    for name, version in made:
+        say(f"released {name} version {version}")
+    if not made:
+        say("nothing has changed since the last release")
+
+
+@schemas.command("retire")
+def schemas_retire(
+    name: Annotated[str, typer.Argument(help="An event type, with or without the flow's name.")],
+    version: Annotated[int | None, typer.Argument(help="Default: all versions.", show_default=False)] = None,
+) -> None:
+    """Note that no reader of this version, or an older one, runs any more. Their records must stay readable for ever."""
+    from farandole.contracts import releases
+
+    project, settings = opened()
+    full = name if "." in name else f"{settings.flow}.{name}"
+    up_to = releases.retire(project, full, version)
+    say(f"{full}: readers up to version {up_to} no longer count; the records of all versions do")
+
+
+@schemas.command("publish")
+def schemas_publish() -> None:
+    """Write the schemas to the schema topic, so that any client can read and write the flow's events."""
+    from farandole.contracts import publishing
+    from farandole.flow import RUNTIME_EVENTS, event_classes
+
+    project, settings = opened()
+    events = [*event_classes(project), *RUNTIME_EVENTS]
+    publishing.publish(settings, events, registering=True)
+    for writer in publishing.writers(events, settings.flow):
+        say(f"{writer.fingerprint.hex()}  {writer.name}{'  (payload only)' if writer.missing else ''}")
+
+
+def _say_findings(project: Project, report: Report) -> None:
+    for one in report.damage:
+        say(f"{one.file.relative_to(project.root)}: {one.what}", "yellow")
+    for found in report.findings:
+        for line in told(found.event, found.problem, found.breaks, found.versions):
+            say(line, "" if line.startswith(" ") else "yellow")
+
+
+def _say_unreleased(report: Report) -> None:
+    if not report.any:
+        note("no version was released yet: `farandole schemas release` keeps the first, for later ones to fit")
+    elif report.unreleased:
+        note(f"not released yet: {', '.join(report.unreleased)}; `farandole schemas release` before you deploy")
+
+
+def _rows(project: Project, drift: list[Drift], report: Report) -> list[dict[str, Any]]:
+    files = [{"file": one.file, "field": one.field, "what": one.what} for one in drift]
+    files += [{"file": one.file, "field": "", "what": one.what} for one in report.damage]
+    rows: list[dict[str, Any]] = [{**one, "file": str(one["file"].relative_to(project.root))} for one in files]  # type: ignore[attr-defined]  # paths among texts
+    return rows + [
+        {
+            "file": f"schemas/{found.event}.avsc",
+            "field": found.problem.field,
+            "what": found.problem.what,
+            "kind": found.problem.kind,
+            "versions": found.versions,
+            "breaks": found.breaks,
+            "instead": found.problem.instead,
+        }
+        for found in report.findings
+    ]
