@@ -51,6 +51,10 @@ class _Walk:
             wire = info.alias or name
             if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", wire):
                 raise refuse(inner, f"{wire!r} is no Avro name", "expected ASCII letters, digits and _")
+            if twin := next((field.attribute for field in made.fields if field.wire == wire), None):
+                raise refuse(
+                    inner, f"{wire!r} is also the name of {twin} on the wire", "give one of them another alias"
+                )
             made.fields.append(Field(name, wire, self.kind(info.annotation, info.metadata, inner, label), info))
         return made
 
@@ -154,6 +158,8 @@ class _Walk:
         return Choice((made,), True) if None in args else made
 
     def enum(self, name: str, symbols: tuple[str, ...], default: str | None, source: Any, path: str) -> Enum:
+        if not symbols:
+            raise refuse(path, f"{name} has no words", "give it some: an empty enum has no value")
         for symbol in symbols:
             if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", symbol):
                 raise refuse(

@@ -17,7 +17,7 @@ from farandole.contracts.python_types import Annotations, full_name, members, na
 from farandole.errors import ConfigurationError
 from farandole.event import Event
 
-_TITLE = '"""Events of other teams, written by `farandole schemas python`: write it anew rather than change it."""'
+HEADER = '"""Events of other teams, written by `farandole schemas python`: write it anew rather than change it."""'
 
 
 def source(schemas: Sequence[Schema], *, topic: str | None = None, view: bool = False) -> str:
@@ -73,7 +73,7 @@ class _Module:
         for name, other in self.others.items():
             self.classes[name] += f"\n\n\n{other} = {name}"
         body = [*self.classes.values(), *(["\n".join(after)] if after else [])]
-        return "\n\n".join([_TITLE, "from __future__ import annotations", *imports(self.types.imports)]) + (
+        return "\n\n".join([HEADER, "from __future__ import annotations", *imports(self.types.imports)]) + (
             "\n\n\n" + "\n\n\n".join(body) + "\n"
         )
 

@@ -88,16 +88,23 @@ def release(project: Project, schemas: Iterable[Schema]) -> list[tuple[str, int]
     return made
 
 
-def retire(project: Project, name: str, version: int | None) -> int:
+def retire(project: Project, name: str, version: int | None, living: Iterable[str]) -> int:
     """Note that no reader of `version` (default: of any) or an older one runs any more. Returns that version.
 
-    Raises FarandoleError when there is no such release.
+    Raises FarandoleError when there is no such release, or when it is the last one of a type in `living`, the full names of
+    the types that have a class: its readers are the ones that run.
     """
     history = histories(project).get(name)
     if history is None or (version is not None and version not in history.versions):
         wanted = name if history is None else f"version {version} of {name}"
         there = ", ".join(histories(project)) if history is None else f"versions 1 to {history.last}"
         raise FarandoleError(f"{wanted} was not released; there is: {there or 'nothing'}", ExitCode.NOT_FOUND)
+    if name in living and version in (None, history.last):
+        raise FarandoleError(
+            f"version {history.last} of {name} is what its class is, or was until the next release: its readers run; expected "
+            f"an older version, or a type whose class is gone",
+            ExitCode.USAGE,
+        )
     up_to = max(version or history.last, history.retired)
     (project.root / FOLDER / name / RETIRED).write_text(f"{up_to}\n", encoding="utf-8")
     return up_to

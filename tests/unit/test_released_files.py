@@ -91,6 +91,13 @@ def test_what_is_not_there_is_named_with_what_is(command: tuple[str, ...], told:
     assert told in farandole("schemas", *command, code=4)
 
 
+@pytest.mark.parametrize("version", [(), ("1",)])
+def test_the_version_that_runs_cannot_be_retired(version: tuple[str, ...], deploy: Deploys) -> None:
+    folder = deploy.released()
+    assert "its readers run" in farandole("schemas", "retire", "Placed", *version, code=2)
+    assert not (folder / "tests/golden/orders.Placed/retired").exists()
+
+
 def test_an_edited_number_of_retired_versions_is_named(deploy: Deploys) -> None:
     folder = deploy.released()
     (folder / "tests/golden/orders.Placed/retired").write_text("all\n")
