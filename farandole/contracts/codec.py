@@ -23,6 +23,7 @@ from farandole.contracts.raw import Traits, plain
 from farandole.contracts.reading import Read, Reading, validated
 from farandole.contracts.scalars import Misfit
 from farandole.contracts.strict import Writing, check_depth
+from farandole.contracts.telling import Tell, named, telling
 from farandole.contracts.units import disagreement
 from farandole.contracts.unpacking import Read as Unpack
 from farandole.errors import ConfigurationError, Poison
@@ -183,13 +184,19 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
 
 def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:
     """The fields as `reader` wants them, of bytes that were read strictly before, since fastavro takes what no writer makes."""
+    wanted, tell = _telling(reader)
     # the strict pass has bounded the depth: compiled code recurses on the C stack, where too much of it ends the process
     try:
-        return cast(
-            dict[str, Any], fastavro.schemaless_reader(BytesIO(data), written.parsed, reader.parsed, True, True)
-        )
+        return cast(dict[str, Any], tell(fastavro.schemaless_reader(BytesIO(data), written.parsed, wanted)))
     except Exception as error:
         raise Poison("undecodable", f"not a {reader.name}: {type(error).__name__} {_first_line(error)}") from error
+
+
+@lru_cache(1000)
+def _telling(reader: Writer) -> tuple[Any, Tell]:
+    """The schema that others' records are resolved with, and what tells their records by name after that."""
+    wanted = fastavro.parse_schema(named(plain(reader.schema)))
+    return wanted, telling(wanted)
 
 
 @lru_cache(1000)
