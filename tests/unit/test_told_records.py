@@ -47,11 +47,11 @@ SEVERAL = [Cash | Card, Card | Cash, Card | Cash | None]
 LISTS = [list[Cash], list[Card | Cash], list[Card | Cash | None]]
 
 
-def paid(kind: Any) -> type[Event]:
+def paid(kind: Any) -> Any:
     return create_model("Paid", __base__=Event, __cls_kwargs__={"topic": ".paid"}, by=(kind, ...))
 
 
-def read(event: Event, reader: type[Event]) -> Any:
+def read(event: Event, reader: Any) -> Any:
     written, wanted = contract(type(event), "orders"), contract(reader, "orders")
     value = written.encode(begin(ids.new_trace_id(), Emitter("client"), "orders.Paid"), event)
     return wanted.read(decode(value, written.writer, wanted.writer))
