@@ -39,6 +39,7 @@ class Writer:
     meant: Any  #: the same with logical types
     fingerprint: bytes  #: CRC-64-AVRO, 8 bytes, little-endian as on the wire
     name: str  #: full Avro name
+    aliases: tuple[str, ...]  #: the full names that it had before, the first one first
     missing: tuple[str, ...]  #: envelope fields it lacks: a stranger's schema
     recursive: bool  #: a record in it may hold one of its own kind
     read: Unpack  #: of a record's fields from its bytes
@@ -49,17 +50,9 @@ class Writer:
         return "topic" in self.schema
 
     @property
-    def aliases(self) -> tuple[str, ...]:
-        """The full names that it had before, the first one first."""
-        return tuple(self._full(alias) for alias in self.schema.get("aliases", ()))
-
-    @property
     def identity(self) -> str:
         """The full name it had at first. Part of ids: a class that is renamed derives the same ids as before."""
         return self.aliases[0] if self.aliases else self.name
-
-    def _full(self, alias: str) -> str:
-        return alias if "." in alias else f"{self.name.rpartition('.')[0]}.{alias}"
 
     @property
     def stage(self) -> str | None:
@@ -80,12 +73,19 @@ def writer(schema: Schema) -> Writer:
         meant = fastavro.parse_schema(copy.deepcopy(schema))
         canonical = to_parsing_canonical_form(copy.deepcopy(schema))
         names = {field["name"] for field in schema["fields"]}
+        name = str(parsed["name"])
+        aliases = tuple(_full(alias, name) for alias in schema.get("aliases", ()))
         recursive, read = Traits(parsed).recursive, binary.reader(parsed)
     except (SchemaParseException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
     digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
-    return Writer(schema, parsed, meant, digest, str(parsed["name"]), missing, recursive, read)
+    return Writer(schema, parsed, meant, digest, name, aliases, missing, recursive, read)
+
+
+def _full(alias: str, name: str) -> str:
+    """An alias of `name`, in its namespace where it names none."""
+    return alias if "." in alias else f"{name.rpartition('.')[0]}.{alias}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -155,10 +155,10 @@ def _properties(old: Schema, new: Schema) -> Iterator[Break]:
     """What the schema says of the event beside its fields; a schema of fields alone says nothing to compare."""
     if "topic" not in old or "topic" not in new:
         return
-    was, now = _first_name(old), _first_name(new)
-    if was != now:
-        what = f"its first name was {was}, is {now}: ids come from it, so what both versions handle gives two events"
-        yield Break("", "first_name", what, f"name {was} first: aliases=({was!r}, …)", ("old",))
+    first = _first_name(old)
+    if first != _first_name(new):
+        what = f"its first name was {first}, is {_first_name(new)}: ids come from it, so what both versions handle gives two events"
+        yield Break("", "first_name", what, f"name {first} first: aliases=({first!r}, …)", ("old",))
     alike = _on_the_wire(old) == _on_the_wire(new)
     for name in ("topic", "stage", "terminal", "blocks", "ingest"):
         was, now = old.get(name), new.get(name)
