@@ -157,7 +157,7 @@ def _properties(old: Schema, new: Schema) -> Iterator[Break]:
         return
     first = _first_name(old)
     if first != _first_name(new):
-        what = f"its first name was {first}, is {_first_name(new)}: ids come from it, so what both versions handle gives two events"
+        what = f"its first name was {first}, is {_first_name(new)}: ids come from it, so what both handle comes twice"
         yield Break("", "first_name", what, f"name {first} first: aliases=({first!r}, …)", ("old",))
     alike = _on_the_wire(old) == _on_the_wire(new)
     for name in ("topic", "stage", "terminal", "blocks", "ingest"):
