@@ -6,7 +6,6 @@ import copy
 import json
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from io import BytesIO
 from typing import Any, cast
 
 import fastavro
@@ -14,6 +13,7 @@ from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canoni
 from pydantic import ValidationError
 
 from farandole.contracts import binary, framing, strict
+from farandole.contracts.adapting import adapter
 from farandole.contracts.annotations import kind_of
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
@@ -23,7 +23,6 @@ from farandole.contracts.raw import Traits, plain
 from farandole.contracts.reading import Read, Reading, validated
 from farandole.contracts.scalars import Misfit
 from farandole.contracts.strict import Writing, check_depth
-from farandole.contracts.telling import Tell, named, telling
 from farandole.contracts.units import disagreement
 from farandole.contracts.unpacking import Read as Unpack
 from farandole.errors import ConfigurationError, Poison
@@ -167,9 +166,10 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
         reader = _also_called(reader, written.name)
     if reader and (wrong := _disagreement(written, reader)):
         raise Poison("invalid", f"{written.name}: {wrong}")
-    at = framing.body_at(value)
+    other = reader is not None and reader.fingerprint != written.fingerprint
     try:
-        fields, end = written.read(value, at)
+        read = _adapted(written, reader) if reader and other else written.read
+        fields, end = read(value, framing.body_at(value))
     except Misfit as misfit:
         raise Poison("undecodable", f"not a {written.name}: field {misfit.path[1:]}: {misfit}") from misfit
     except RecursionError as error:
@@ -177,26 +177,12 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
     if end != len(value):
         wrong = f"{len(value) - end} bytes too many" if end < len(value) else "the bytes end in the middle"
         raise Poison("undecodable", f"not a {written.name}: {wrong}")
-    if reader is None or reader.fingerprint == written.fingerprint:
-        return cast(dict[str, Any], fields)
-    return _resolved(value[at:], written, reader)
-
-
-def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:
-    """The fields as `reader` wants them, of bytes that were read strictly before, since fastavro takes what no writer makes."""
-    wanted, tell = _telling(reader)
-    # the strict pass has bounded the depth: compiled code recurses on the C stack, where too much of it ends the process
-    try:
-        return cast(dict[str, Any], tell(fastavro.schemaless_reader(BytesIO(data), written.parsed, wanted)))
-    except Exception as error:
-        raise Poison("undecodable", f"not a {reader.name}: {type(error).__name__} {_first_line(error)}") from error
+    return cast(dict[str, Any], fields)
 
 
 @lru_cache(1000)
-def _telling(reader: Writer) -> tuple[Any, Tell]:
-    """The schema that others' records are resolved with, and what tells their records by name after that."""
-    wanted = fastavro.parse_schema(named(plain(reader.schema)))
-    return wanted, telling(wanted)
+def _adapted(written: Writer, reader: Writer) -> Unpack:
+    return adapter(written.parsed, reader.parsed)
 
 
 @lru_cache(1000)
