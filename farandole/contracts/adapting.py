@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from farandole.contracts import binary
-from farandole.contracts.resolution import PROMOTIONS
+from farandole.contracts.resolution import PROMOTIONS, last
 from farandole.contracts.scalars import Misfit
 from farandole.contracts.unpacking import PRIMITIVES, Read, integer
 
@@ -75,8 +75,8 @@ class _Adapting:
         if w["type"] != r["type"]:
             return False
         if "name" in w:
-            names = {w["name"], _last(w["name"])}
-            same = _last(r["name"]) in names or not names.isdisjoint(r.get("aliases", ()))
+            names = {w["name"], last(w["name"])}
+            same = last(r["name"]) in names or not names.isdisjoint(r.get("aliases", ()))
             return same and w.get("size") == r.get("size")
         inside = "items" if w["type"] == "array" else "values"
         return self._matches(w[inside], r[inside])
@@ -182,9 +182,5 @@ def _is_record(kind: Any) -> bool:
     return isinstance(kind, dict) and kind["type"] == "record"
 
 
-def _last(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
 def _told(kind: Any) -> str:
-    return kind if isinstance(kind, str) else _last(kind["name"]) if "name" in kind else f"a {kind['type']}"
+    return kind if isinstance(kind, str) else last(kind["name"]) if "name" in kind else f"a {kind['type']}"

@@ -12,7 +12,8 @@ from typing import Any
 from farandole.contracts import codec, framing
 from farandole.contracts.envelope_fields import Schema
 from farandole.contracts.examples import examples
-from farandole.contracts.history import Finding, History, findings, full_name, without
+from farandole.contracts.history import Finding, History, findings, without
+from farandole.contracts.resolution import full_name
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Poison
 from farandole.project import Project
 
