@@ -51,10 +51,11 @@ def decode(record: Record, written: Writer, settings: Settings, reader: Writer |
     Envelope fields that a stranger's record lacks, or left empty, are completed from where the record lies.
     """
     value = record.value or b""
-    if not written.missing:
-        fields = codec.decode(value, written, None if reader is written else reader)
-    else:
-        fields = codec.decode(value, written, codec.without(reader, written.missing) if reader else None)
+    if written.odd:
+        raise Poison("invalid", f"{written.name}: envelope {written.odd}")
+    if reader and reader.fingerprint != written.fingerprint:
+        reader = codec.lenient(reader, written.missing)
+    fields = codec.decode(value, written, reader)
     if written.missing or envelope.left_empty(fields):
         envelope.complete(fields, coordinates(record, settings), record.key, written.identity, settings.flow)
     envelope.check(fields)

@@ -16,7 +16,7 @@ from farandole.contracts import binary, framing, strict
 from farandole.contracts.adapting import adapter
 from farandole.contracts.annotations import kind_of
 from farandole.contracts.deriving import derive
-from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
+from farandole.contracts.envelope_fields import ENVELOPE, ENVELOPE_FIELDS, LEFT_EMPTY, Schema
 from farandole.contracts.json_form import Form, form_of
 from farandole.contracts.packing import Write
 from farandole.contracts.raw import Traits, plain
@@ -40,6 +40,7 @@ class Writer:
     name: str  #: full Avro name
     aliases: tuple[str, ...]  #: the full names that it had before, the first one first
     missing: tuple[str, ...]  #: envelope fields it lacks: a stranger's schema
+    odd: str | None  #: an envelope field that it has in another unit
     recursive: bool  #: a record in it may hold one of its own kind
     read: Unpack  #: of a record's fields from its bytes
 
@@ -78,8 +79,9 @@ def writer(schema: Schema) -> Writer:
     except (SchemaParseException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
+    odd = disagreement(meant, {"type": "record", "name": "Envelope", "fields": ENVELOPE})
     digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
-    return Writer(schema, parsed, meant, digest, name, aliases, missing, recursive, read)
+    return Writer(schema, parsed, meant, digest, name, aliases, missing, odd, recursive, read)
 
 
 def _full(alias: str, name: str) -> str:
@@ -143,10 +145,11 @@ def contract(event: type[Event], flow: str) -> Contract:
 
 
 @cache
-def without(reader: Writer, fields: tuple[str, ...]) -> Writer:
-    """`reader` less some envelope fields: the reading side for a stranger's schema, which lacks them."""
-    kept = [field for field in reader.schema["fields"] if field["name"] not in fields]
-    return writer(reader.schema | {"fields": kept})
+def lenient(reader: Writer, missing: tuple[str, ...]) -> Writer:
+    """`reader` for strangers' schemas: less the envelope fields that are missing there, null where one may be left empty."""
+    kept = [field for field in reader.schema["fields"] if field["name"] not in missing]
+    fields = [field | ({"type": [field["type"], "null"]} if field["name"] in LEFT_EMPTY else {}) for field in kept]
+    return writer(reader.schema | {"fields": fields})
 
 
 @cache
