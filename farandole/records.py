@@ -55,7 +55,7 @@ def decode(record: Record, written: Writer, settings: Settings, reader: Writer |
         raise Poison("invalid", f"{written.name}: envelope {written.odd}")
     if reader and reader.fingerprint != written.fingerprint:
         reader = codec.lenient(reader, written.missing)
-    fields = codec.decode(value, written, reader)
+    fields = codec.decode(value, written, None if reader is written else reader)
     if written.missing or envelope.left_empty(fields):
         envelope.complete(fields, coordinates(record, settings), record.key, written.identity, settings.flow)
     envelope.check(fields)
