@@ -128,13 +128,16 @@ def _damage_of(folder: Path) -> Iterator[Damage]:
 
 
 def _wrong_records(folder: Path, number: int, schema: Schema, values: list[Any]) -> Iterator[Damage]:
-    found = sorted(folder.glob(f"{number}-*.bin"))
-    if len(found) != len(values):
-        yield Damage(folder / f"{number}.json", f"holds {len(values)} records, there are {len(found)} beside it")
-    for at, value in enumerate(values, 1):
-        path = folder / f"{number}-{at}.bin"
+    wanted = {folder / f"{number}-{at}.bin": value for at, value in enumerate(values, 1)}
+    for path in sorted(set(folder.glob(f"{number}-*.bin")) - wanted.keys()):
+        yield Damage(
+            path, f"is none of the records of {number}.json; remove it, or take that back from version control"
+        )
+    for path, value in wanted.items():
         try:
-            if path in found and _decoded(path.read_bytes(), schema) != value:
+            if not path.exists():
+                yield Damage(path, "is gone; take it back from version control")
+            elif _decoded(path.read_bytes(), schema) != value:
                 yield Damage(path, f"no longer decodes to what {number}.json says")
         except (Poison, ConfigurationError) as error:
             yield Damage(path, f"no longer decodes: {error}")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import copy
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
 from pydantic import AwareDatetime, SecretStr
 
 from farandole import Event, ids
-from farandole.contracts import codec, framing
+from farandole.contracts import codec, framing, publishing, schema_log
 from farandole.contracts.codec import contract, decode
 from farandole.contracts.envelope_fields import Schema
 from farandole.contracts.lookup import Schemas
 from farandole.envelope import Emitter, begin
-from farandole.errors import Poison
+from farandole.errors import ConfigurationError, Poison
 from farandole.settings import Settings
 from tests.unit.test_registry_answers import PAGE, answering
 
@@ -63,6 +64,22 @@ def test_a_schema_of_other_units_is_not_taken_for_ours_though_its_fingerprint_is
     value = OURS.registered(7).encode(begin(ids.new_trace_id(), Emitter("client"), "jobs.Due"), due)
     with pytest.raises(Poison, match="field at: written as timestamp-millis, and read as timestamp-micros"):
         decode(value, written, OURS.writer)
+
+
+def test_a_schema_that_the_registry_refuses_is_nobodys_latest(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+    monkeypatch.setattr(schema_log, "publish", lambda _settings, contracts: written.extend(contracts))
+    for status, count in ((404, 0), (200, 2)):
+        body = (
+            b'{"error_code": 40401, "message": "none"}' if status == 404 else b'{"id": 7, "subject": "s", "version": 1}'
+        )
+        with answering(status, body) as address:
+            settings = Settings(
+                schema_registry_url=SecretStr(f"http://{address}"), register_schemas=False, create_topics=False
+            )
+            with suppress(ConfigurationError):
+                publishing.publish(settings, [Due])
+        assert len(written) == count
 
 
 def test_an_older_version_that_is_met_by_its_id_does_not_become_the_latest() -> None:
