@@ -135,6 +135,14 @@ KEPT: list[tuple[Any, Any, Any]] = [
     (Level, Level.LOW, {"type": "enum", "name": "Level", "symbols": ["low", "high"]}),
     (Literal["a", "b"], "a", {"type": "enum", "name": "X", "symbols": ["a", "b"]}),
     (Annotated[Literal["a", "b"], Unknown("b")], "a", {"type": "enum", "name": "X", "symbols": ["a", "b"], "default": "b"}),
+    (
+        Annotated[Literal["a", "b"] | None, Unknown("b")], "a",
+        ["null", {"type": "enum", "name": "X", "symbols": ["a", "b"], "default": "b"}],
+    ),
+    (
+        Annotated[Decimal | None, Field(max_digits=6, decimal_places=2)], Decimal("1.50"),
+        ["null", {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}],
+    ),
     (Literal["a", None], None, ["null", {"type": "enum", "name": "X", "symbols": ["a"]}]),
     (list[Literal["a"]], ["a"], {"type": "array", "items": {"type": "enum", "name": "X", "symbols": ["a"]}}),
     (Side, "left", {"type": "enum", "name": "Side", "symbols": ["left", "right"]}),
@@ -186,6 +194,8 @@ REFUSED: list[tuple[Any, str]] = [
     (enum.IntEnum("Number", "a b"), "use a str Enum"),
     (Literal[1, 2], "a Literal of other values than texts"),
     (Literal["with space"], "'with space' is no Avro enum symbol"),
+    (Annotated[list[Literal["a"]], Unknown("a")], r"Unknown is said of something else than a Literal"),
+    (Annotated[str | int, Unknown("a")], r"Unknown is said of something else than a Literal"),
     (Annotated[Literal["a"], Unknown("b")], r"Unknown\('b'\) is none of"),
     (dict[int, str], r"use dict\[str, …\]"),
     (list, r"a bare list; say of what"),
