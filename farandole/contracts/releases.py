@@ -148,8 +148,7 @@ def _decoded(raw: bytes, schema: Schema) -> Any:
     written = codec.writer(schema)
     if not raw.startswith(framing.single_object(written.fingerprint)):
         raise Poison("unknown_schema", f"its first bytes do not name schema {written.fingerprint.hex()}")
-    codec.decode(raw, written)
-    return _plain(codec.decode(raw, codec.writer(without(schema, "logicalType"))))
+    return _plain(codec.decode(raw, written))
 
 
 def _plain(value: Any) -> Any:
