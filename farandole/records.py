@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +32,14 @@ def coordinates(record: Record, settings: Settings) -> Coordinates:
 
 def schema_keys(found: Iterable[Record]) -> set[bytes]:
     """What these records name their schemas with; to be learned before the records are decoded."""
-    keys = set()
-    for record in found:
-        with suppress(Poison):  # it is met again when the record is decoded
-            keys.add(schema_key(record))
-    return keys
+    return {key for record in found if (key := _key(record))}
+
+
+def _key(record: Record) -> bytes | None:
+    try:
+        return schema_key(record)
+    except Poison:  # it is met again when the record is decoded
+        return None
 
 
 def writer_of(record: Record, schemas: Schemas) -> Writer:
