@@ -106,7 +106,7 @@ def schemas_retire(
 
 @schemas.command("publish")
 def schemas_publish() -> None:
-    """Write the schemas to the schema topic, so that any client can read and write the flow's events."""
+    """Write the schemas to the schema topic, and to the Schema Registry if there is one: then any client can read the flow."""
     from farandole.contracts import publishing
     from farandole.flow import RUNTIME_EVENTS, event_classes
 

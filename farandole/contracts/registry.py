@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from farandole.contracts import references
 from farandole.contracts.codec import Contract
 from farandole.contracts.envelope_fields import Schema
+from farandole.contracts.resolution import full_name
 from farandole.errors import ConfigurationError, Poison, Unreachable
 from farandole.settings import Settings
 
@@ -90,7 +91,7 @@ class Registry:
         found = self._client.lookup(subject, _text(schema))
         if found is None:
             raise ConfigurationError(
-                f"schema {_full_name(schema)} is not registered under subject {subject} in the registry at {self.url}, and "
+                f"schema {full_name(schema)} is not registered under subject {subject} in the registry at {self.url}, and "
                 "FARANDOLE_REGISTER_SCHEMAS is false: run `farandole schemas publish`"
             )
         return found
@@ -143,11 +144,6 @@ def check_subjects(settings: Settings, contracts: Iterable[Contract]) -> None:
                 f"events {other} and {made.writer.name} lie on one topic, {topic}, and would be versions of one subject, "
                 f"{wanted}: set FARANDOLE_SUBJECTS=topic-record (or record), or give each a topic of its own"
             )
-
-
-def _full_name(schema: Schema) -> str:
-    space, name = schema.get("namespace"), str(schema["name"])
-    return f"{space}.{name}" if space and "." not in name else name
 
 
 def _text(schema: Schema) -> str:

@@ -53,6 +53,8 @@ REFUSED: list[tuple[Any, str]] = [
     (enum.IntEnum("Number", "a b"), "use a str Enum"),
     (Literal[1, 2], "a Literal of other values than texts"),
     (Literal["with space"], "'with space' is no Avro enum symbol"),
+    (Annotated[list[Literal["a"]], Unknown("a")], r"Unknown is said of something else than a Literal"),
+    (Annotated[str | int, Unknown("a")], r"Unknown is said of something else than a Literal"),
     (Annotated[Literal["a"], Unknown("b")], r"Unknown\('b'\) is none of"),
     (dict[int, str], r"use dict\[str, …\]"),
     (list, r"a bare list; say of what"),
