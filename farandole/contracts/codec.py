@@ -78,12 +78,15 @@ def writer(schema: Schema) -> Writer:
             raise ConfigurationError("not an Avro record schema")
         meant = fastavro.parse_schema(copy.deepcopy(schema))
         canonical = to_parsing_canonical_form(copy.deepcopy(schema))
+        digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
         names = {field["name"] for field in schema["fields"]}
         recursive, read = Traits(parsed).recursive, binary.reader(parsed)
     except (SchemaParseException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
+    aliases = schema.get("aliases", [])
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise ConfigurationError(f"not an Avro schema: aliases is {aliases!s:.60}; expected a list of names")
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
-    digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
     return Writer(schema, parsed, meant, digest, str(parsed["name"]), missing, recursive, read)
 
 

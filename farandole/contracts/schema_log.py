@@ -92,7 +92,7 @@ class SchemaLog:
             self._next = (message.offset() or 0) + 1
             try:
                 self.add(writer(json.loads(message.value() or b"")))
-            except (ValueError, ConfigurationError) as bad:
+            except (ValueError, RecursionError, ConfigurationError) as bad:
                 log.warning("schema_skipped offset=%s: %s", message.offset(), bad)
 
 
