@@ -30,13 +30,17 @@ class SchemaLog:
         self._declared: dict[str, Writer] = {}
         self._next = 0
 
-    def add(self, known: Writer) -> Writer:
-        """Hold a schema; of two with one fingerprint the one that says what its events mean, the later one if both do."""
+    def add(self, known: Writer, *, last: bool = True) -> Writer:
+        """Hold a schema; of two with one fingerprint the one that says what its events mean, the later one if both do.
+
+        `last`: events of this name are written with it now.
+        """
         held = self._writers.get(known.fingerprint)
         if held is None or (known.declared and held.schema != known.schema):
             self._writers[known.fingerprint] = held = known
         if known.declared:
-            self._declared[known.name] = known
+            if last or known.name not in self._declared:
+                self._declared[known.name] = known
             for earlier in known.aliases:  # a stranger may write by it still, and never has one been declared
                 self._declared.setdefault(earlier, known)
         return held
