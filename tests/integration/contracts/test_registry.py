@@ -96,6 +96,22 @@ def test_what_breaks_somebody_is_refused_with_the_registrys_reasons(farandole_re
     with pytest.raises(ConfigurationError, match=rf"subject {word}-value.* incompatible .*/fields/0/type") as error:
         registry.register(f"{word}-value", record(f"jobs.{word}", ("x", "int")))
     assert "Exception" not in str(error.value)
+    assert str(error.value).endswith("(`farandole schemas retire`), delete it from the subject, too")
+
+
+def test_a_renamed_event_is_refused_with_what_to_do_and_keeps_its_name_or_has_a_subject_of_its_own(
+    farandole_registry: str, word: str
+) -> None:
+    """Registries know no aliases of a later version; our own readers do."""
+    registry, fields = Registry(settings(farandole_registry)), [("x", "string")]
+    registry.register(f"{word}-value", record(f"jobs.{word}", *fields))
+    renamed = record("jobs.New", *fields, aliases=["jobs.Older", word])
+    with pytest.raises(ConfigurationError, match=rf"renamed event .*name='{word}'.*FARANDOLE_SUBJECTS=topic-record"):
+        registry.register(f"{word}-value", renamed)
+    registry.register(f"{word}-jobs.New", renamed)
+    more = {"name": "y", "type": ["null", "int"], "default": None}
+    kept = record(f"jobs.{word}", *fields)
+    registry.register(f"{word}-value", kept | {"fields": [*kept["fields"], more]})
 
 
 def test_a_schema_that_is_not_registered_is_named_with_the_command_that_does(
