@@ -141,7 +141,7 @@ url, subject, schema = sys.argv[1:]
 forking = multiprocessing.get_context("fork")
 ready, ids = forking.Barrier(8), forking.SimpleQueue()
 def agent():
-    registry = Registry(Settings(schema_registry_url=SecretStr(url)))
+    registry = Registry(Settings().model_copy(update={"schema_registry_url": SecretStr(url)}))
     ready.wait(30)
     ids.put(registry.register(subject, json.loads(schema)))
 agents = [forking.Process(target=agent) for _ in range(8)]
