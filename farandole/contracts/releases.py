@@ -35,7 +35,7 @@ def histories(project: Project) -> dict[str, History]:
     """What was released, by full name. Raises ConfigurationError naming a file that cannot be read."""
     found: dict[str, History] = {}
     for folder in _folders(project):
-        versions = {number: _json(folder / f"{number}.avsc") for number in _numbers(folder)}
+        versions = {number: _schema(folder / f"{number}.avsc") for number in _numbers(folder)}
         if versions:
             found[folder.name] = History(folder.name, versions, _retired(folder))
     return found
@@ -116,14 +116,15 @@ def _damage_of(folder: Path) -> Iterator[Damage]:
             yield Damage(path, "is gone; a released version is kept for ever: take it back from version control")
             continue
         try:
-            schema, told = _json(path), _json(folder / f"{number}.json")
+            schema, told = _schema(path), _json(folder / f"{number}.json")
         except ConfigurationError as error:
             file, _, what = str(error).partition(": ")
             yield Damage(Path(file), what)
             continue
         if told.get("schema") != _digest(schema):
             yield Damage(path, "was edited after its release; take it back from version control")
-        yield from _wrong_records(folder, number, schema, told.get("records", []))
+        records = told.get("records")
+        yield from _wrong_records(folder, number, schema, records if isinstance(records, list) else [])
 
 
 def _wrong_records(folder: Path, number: int, schema: Schema, values: list[Any]) -> Iterator[Damage]:
@@ -137,6 +138,8 @@ def _wrong_records(folder: Path, number: int, schema: Schema, values: list[Any])
                 yield Damage(path, f"no longer decodes to what {number}.json says")
         except (Poison, ConfigurationError) as error:
             yield Damage(path, f"no longer decodes: {error}")
+        except OSError as error:
+            yield Damage(path, f"cannot be read: {error.strerror}")
 
 
 def _decoded(raw: bytes, schema: Schema) -> Any:
@@ -191,10 +194,19 @@ def _numbers(folder: Path) -> list[int]:
 
 def _retired(folder: Path) -> int:
     path = folder / RETIRED
-    text = path.read_text(encoding="utf-8").strip() if path.exists() else "0"
+    text = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else "0"
     if not text.isdecimal():
         raise ConfigurationError(f"{path}: {text[:40]!r}; expected the number of a version")
     return int(text)
+
+
+def _schema(path: Path) -> Schema:
+    schema = _json(path)
+    try:
+        codec.writer(schema)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: is {error}; take it back from version control") from error
+    return schema
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -202,7 +214,9 @@ def _json(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigurationError(f"{path}: is gone; take it back from version control") from error
-    except ValueError as error:
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path}: is not JSON; take it back from version control") from error
     if not isinstance(found, dict):
         raise ConfigurationError(f"{path}: is no JSON object; take it back from version control")
