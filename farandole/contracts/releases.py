@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,8 +177,11 @@ def _write(folder: Path, version: int, schema: Schema) -> None:
     told = {"schema": _digest(schema), "records": [_plain(value) for value, _ in made]}
     text = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
     (folder / f"{version}.json").write_text(text, encoding="utf-8")
-    with (folder / f"{version}.avsc").open("x", encoding="utf-8") as out:
-        out.write(codec.to_json(schema))
+    path, beside = folder / f"{version}.avsc", folder / f"{version}.avsc.{os.getpid()}"
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, "another release was faster", str(path))
+    beside.write_text(codec.to_json(schema), encoding="utf-8")
+    beside.replace(path)  # whole or not at all
 
 
 def _digest(schema: Schema) -> str:
