@@ -38,6 +38,8 @@ def publish(
         topics.ensure(
             settings, [topic for topic in topics.of_events(settings, ()) if topic.name == schema_log.SCHEMA_TOPIC]
         )
+    elif topics.missing(settings, {schema_log.SCHEMA_TOPIC}):  # else nobody would answer, which says less
+        raise topics.absent([settings.topic(schema_log.SCHEMA_TOPIC)])
     schema_log.publish(settings, writers(own, settings.flow))
     contracts = {event: codec.contract(event, settings.flow) for event in own}
     if not settings.schema_registry_url:

@@ -19,6 +19,13 @@ log = logging.getLogger("farandole.schemas")
 #: Name of the topic, behind the namespace. Key: the fingerprint in hex (as on the wire); value: the schema's JSON.
 SCHEMA_TOPIC = "farandole.schemas"
 
+#: What the broker, and its client, say of a topic that is not there.
+_MISSING = (
+    kafka.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    kafka.KafkaError._UNKNOWN_PARTITION,
+    kafka.KafkaError._UNKNOWN_TOPIC,
+)
+
 
 class SchemaLog:
     """What the schema topic holds, by fingerprint, as far as it was read. `read_on` is for one thread at a time."""
@@ -82,7 +89,10 @@ class SchemaLog:
                     self._take(message, end)
         except KafkaException as failure:
             error = kafka.error_of(failure)
-            raise Unreachable(f"topic {self.topic} cannot be read: {error.str()}") from failure
+            told = f"cannot be read: {error.str()}"
+            if error.code() in _MISSING:
+                told = "is missing: `farandole topics`, or the first agent that starts, creates it"
+            raise Unreachable(f"topic {self.topic} {told}") from failure
         finally:
             reader.close()
 
