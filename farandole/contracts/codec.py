@@ -215,7 +215,9 @@ def _first_line(error: Exception) -> str:
     try:
         if isinstance(error, ValidationError):
             detail = error.errors()[0]
-            return f"field {'.'.join(map(str, detail['loc'])) or '(all)'}: {detail['msg']}"
-        return (str(error).splitlines() or [""])[0][:500]
+            told = f"field {'.'.join(map(str, detail['loc'])) or '(all)'}: {detail['msg']}"
+        else:
+            told = str(error)
+        return (told.splitlines() or [""])[0][:500]
     except Exception:  # noqa: BLE001  whatever it is, the record is poison for the first error
         return type(error).__name__
