@@ -14,6 +14,7 @@ from farandole.contracts.lookup import ABSENT_FOR, Schemas
 from farandole.contracts.schema_log import SCHEMA_TOPIC, SchemaLog
 from farandole.errors import FarandoleError, Poison, Unreachable
 from farandole.settings import Settings
+from tests.kafka_log import KafkaLog
 
 
 class Asked(Event, topic="jobs.asked"):
@@ -187,3 +188,21 @@ def test_a_schema_topic_that_is_missing_is_named_with_what_creates_it(farandole_
     manual = farandole_settings.model_copy(update={"create_topics": False})
     with pytest.raises(FarandoleError, match=r"topics are missing: .*farandole\.schemas; create them with"):
         publishing.publish(manual, [Asked])
+
+
+def test_a_schema_topic_that_was_made_again_is_read_whole_however_long_it_is_by_then(
+    farandole_settings: Settings, readings: list[str]
+) -> None:
+    asked, answered = contract(Asked, "jobs"), contract(Answered, "jobs")
+    log = SchemaLog(farandole_settings)
+    schema_log.publish(farandole_settings, [asked])
+    log.read_on()
+    log.read_on()
+    kafka_log = KafkaLog(farandole_settings.brokers, farandole_settings.namespace)
+    kafka_log.delete(SCHEMA_TOPIC)
+    topics.ensure(
+        farandole_settings, [one for one in topics.of_events(farandole_settings, ()) if one.name == SCHEMA_TOPIC]
+    )
+    schema_log.publish(farandole_settings, [answered, asked, asked])
+    log.read_on()
+    assert log.names() == ["jobs.Answered", "jobs.Asked"]
