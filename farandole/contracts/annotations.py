@@ -18,6 +18,7 @@ from farandole.contracts.advice import refuse
 from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called, family
 from farandole.contracts.scalars import SCALARS, decimal
 from farandole.contracts.unknown import Unknown, unknown_of
+from farandole.contracts.unpacking import PRIMITIVES
 
 #: What Avro calls each kind of container, and what becomes of it in Python.
 _ARRAYS: dict[Any, type] = {list: list, set: set, frozenset: frozenset, tuple: tuple}
@@ -51,6 +52,8 @@ class _Walk:
             wire = info.alias or name
             if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", wire):
                 raise refuse(inner, f"{wire!r} is no Avro name", "expected ASCII letters, digits and _")
+            if any(field.wire == wire for field in made.fields):
+                raise refuse(inner, f"{wire!r} is another field's name on the wire", "give it an alias of its own")
             made.fields.append(Field(name, wire, self.kind(info.annotation, info.metadata, inner, label), info))
         return made
 
@@ -154,6 +157,8 @@ class _Walk:
         return Choice((made,), True) if None in args else made
 
     def enum(self, name: str, symbols: tuple[str, ...], default: str | None, source: Any, path: str) -> Enum:
+        if not symbols:
+            raise refuse(path, f"{name} has no words", "give it one at least")
         for symbol in symbols:
             if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", symbol):
                 raise refuse(
@@ -170,6 +175,12 @@ class _Walk:
         raise refuse(path, f"{advice.name(annotation)} has no Avro form", advice.instead(annotation))
 
     def named(self, name: str, source: Any, path: str) -> str:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or name in PRIMITIVES:
+            raise refuse(
+                path,
+                f"{name!r} is no name of a type in Avro",
+                "expected ASCII letters, digits and _, and none of its own types",
+            )
         if self.names.setdefault(name, source) != source:
             raise refuse(path, f"two types are called {name}, and Avro knows a type by its name alone", advice.RENAME)
         return name

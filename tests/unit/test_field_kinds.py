@@ -233,6 +233,8 @@ def test_the_path_leads_into_models_and_containers() -> None:
         ({"__annotations__": {"x": "str"}, "x": Field(exclude=True)}, r"\.x: an excluded field is not on the wire"),
         ({"__annotations__": {"x": "str"}, "x": Field(validation_alias="y")}, "one name for a field"),
         ({"__annotations__": {"größe": "str"}}, "'größe' is no Avro name"),
+        ({"__annotations__": {"y": "str", "x": "str"}, "x": Field(alias="y")}, r"\.x: 'y' is another field's name"),
+        ({"__annotations__": {"x": enum.StrEnum("Empty", [])}}, r"\.x: Empty has no words"),
         ({"_x": PrivateAttr(1)}, "a private attribute is not on the wire"),
         ({"x": computed_field(property(number))}, r"\.x: a computed field is not on the wire"),
         ({"__annotations__": {"x": "str"}, "up": field_serializer("x")(lambda self, x: x)}, r"\.up: a serializer"),
