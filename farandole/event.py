@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -80,6 +81,7 @@ class Event(BaseModel):
             )
         if terminal not in (None, "done", "failed"):
             raise ConfigurationError(f"event {cls.__qualname__}: terminal is {terminal!r}; expected 'done' or 'failed'")
+        _check_options(cls.__qualname__, topic=topic, stage=stage, partitions=partitions, retention_days=retention_days)
         _check_names(cls.__qualname__, name, aliases)
         cls.__event__ = Declaration(
             topic, stage, terminal, blocks, ingest, partitions, retention_days, name, tuple(aliases), view
@@ -105,10 +107,25 @@ class Event(BaseModel):
             kind_of(cls)
 
 
+def _check_options(event: str, *, topic: object, stage: object, partitions: object, retention_days: object) -> None:
+    """Raise ConfigurationError for a value that would be refused, or misunderstood, where topics and projections are made."""
+    days_fit = isinstance(retention_days, int | float) and 0 < retention_days < math.inf
+    for option, fits, value, expected in (
+        ("topic", isinstance(topic, str), topic, "a text"),
+        ("stage", stage is None or isinstance(stage, str), stage, "a text"),
+        ("partitions", partitions is None or (type(partitions) is int and partitions > 0), partitions, "1 or more"),
+        ("retention_days", retention_days is None or days_fit, retention_days, "a number above 0"),
+    ):
+        if not fits:
+            raise ConfigurationError(f"event {event}: {option} is {value!r}; expected {expected}")
+
+
 def _check_names(event: str, name: str | None, aliases: object) -> None:
     if isinstance(aliases, str):
         raise ConfigurationError(f"event {event}: aliases is {aliases!r}; expected a tuple, such as ({aliases!r},)")
-    for given in (*([] if name is None else [name]), *aliases):  # type: ignore[misc]
+    if not isinstance(aliases, tuple | list):
+        raise ConfigurationError(f"event {event}: aliases is {aliases!r}; expected a tuple of names")
+    for given in (*([] if name is None else [name]), *aliases):
         if not (isinstance(given, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given)):
             raise ConfigurationError(f"event {event}: {given!r} is no Avro name; expected letters, digits and _")
 

@@ -8,7 +8,7 @@ import typer
 
 from farandole.cli.console import cell, note, show, show_json
 from farandole.cli.contract import Json, opened
-from farandole.errors import ExitCode
+from farandole.errors import ExitCode, FarandoleError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -32,6 +32,8 @@ def graph(
     from farandole import graph as topology
     from farandole.flow import agent_files, event_classes, load_agents
 
+    if server and not asyncapi:
+        raise FarandoleError("--server is of the document that --asyncapi writes", ExitCode.USAGE)
     project, settings = opened()
     agents = {path.relative_to(project.root): agent for path, agent in load_agents(agent_files(project)).items()}
     events = event_classes(project)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +12,7 @@ from farandole.cli.console import note, say, show_json
 from farandole.cli.contract import Json, opened
 from farandole.cli.schemas_python import schemas_python
 from farandole.cli.schemas_view import schemas_diff, schemas_show, told
-from farandole.errors import ExitCode
+from farandole.errors import ExitCode, FarandoleError
 
 if TYPE_CHECKING:
     from farandole.contracts.files import Drift
@@ -31,7 +33,8 @@ def schemas_write() -> None:
     from farandole.contracts import files
 
     project, settings = opened()
-    touched = files.write(project, settings.flow)
+    with _writing(project):
+        touched = files.write(project, settings.flow)
     for path in touched:
         say(f"{'wrote' if path.exists() else 'removed'} {path.relative_to(project.root)}")
     if not touched:
@@ -77,9 +80,10 @@ def schemas_release() -> None:
     if report.broken:
         note("nothing was released")
         raise typer.Exit(ExitCode.FAILED)
-    for path in files.write(project, settings.flow):
-        say(f"{'wrote' if path.exists() else 'removed'} {path.relative_to(project.root)}")
-    made = releases.release(project, wanted)
+    with _writing(project):
+        for path in files.write(project, settings.flow):
+            say(f"{'wrote' if path.exists() else 'removed'} {path.relative_to(project.root)}")
+        made = releases.release(project, wanted)
     for name, version in made:
         say(f"released {name} version {version}")
     if not made:
@@ -100,7 +104,8 @@ def schemas_retire(
     project, settings = opened()
     full = name if "." in name else f"{settings.flow}.{name}"
     living = {one.writer.name for one in (codec.contract(event, settings.flow) for event in event_classes(project))}
-    up_to = releases.retire(project, full, version, living)
+    with _writing(project):
+        up_to = releases.retire(project, full, version, living)
     say(f"{full}: readers up to version {up_to} no longer count; the records of all versions do")
 
 
@@ -115,6 +120,16 @@ def schemas_publish() -> None:
     publishing.publish(settings, events, registering=True)
     for writer in publishing.writers(events, settings.flow):
         say(f"{writer.fingerprint.hex()}  {writer.name}{'  (payload only)' if writer.missing else ''}")
+
+
+@contextmanager
+def _writing(project: Project) -> Iterator[None]:
+    """Turns a folder that cannot be written to into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        place = str(error.filename or project.root).removeprefix(f"{project.root}/")
+        raise FarandoleError(f"{place} cannot be written: {error.strerror}") from error
 
 
 def _say_findings(project: Project, report: Report) -> None:

@@ -113,7 +113,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise FarandoleError(f"{path}: no such file", ExitCode.NOT_FOUND) from None
     except OSError as error:
         raise FarandoleError(f"{path} cannot be read: {error.strerror}", ExitCode.NOT_FOUND) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path}: not JSON: {error}") from error
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from error

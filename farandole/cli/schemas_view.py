@@ -30,7 +30,7 @@ def schemas_show(
     from farandole.contracts.outline import rows
 
     full, now, history = _found(name)
-    number = version or (history.last if released else None)
+    number = version if version is not None else history.last if released else None
     schema = _pick(full, now, history, number)
     if json:
         show_json(schema)
@@ -65,10 +65,10 @@ def schemas_diff(
         raise FarandoleError(f"{full} was not released yet: `farandole schemas release`", ExitCode.NOT_FOUND)
     if history.name != full and old is None:
         note(f"{full} was not released yet; its last release was {history.name} version {history.last}")
-    first = old or history.last
+    first = history.last if old is None else old
     before, after = _pick(full, now, history, first), _pick(full, now, history, new)
     found, told_of = changes(before, after), problems(before, after)
-    names = (_named(first), _named(new) if new else NEXT)
+    names = (_named(first), NEXT if new is None else _named(new))
     if json:
         rows = [{**asdict(one), "breaks": one.who(*names)} for one in told_of]
         show_json({"event": full, "old": first, "new": new, "changes": [asdict(c) for c in found], "problems": rows})

@@ -18,6 +18,7 @@ from farandole.contracts.advice import refuse
 from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called, family
 from farandole.contracts.scalars import SCALARS, decimal
 from farandole.contracts.unknown import Unknown, unknown_of
+from farandole.contracts.unpacking import PRIMITIVES
 
 #: What Avro calls each kind of container, and what becomes of it in Python.
 _ARRAYS: dict[Any, type] = {list: list, set: set, frozenset: frozenset, tuple: tuple}
@@ -182,6 +183,12 @@ class _Walk:
         raise refuse(path, f"{advice.name(annotation)} has no Avro form", advice.instead(annotation))
 
     def named(self, name: str, source: Any, path: str) -> str:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or name in PRIMITIVES:
+            raise refuse(
+                path,
+                f"{name!r} is no name of a type in Avro",
+                "expected ASCII letters, digits and _, and none of its own types",
+            )
         if self.names.setdefault(name, source) != source:
             raise refuse(path, f"two types are called {name}, and Avro knows a type by its name alone", advice.RENAME)
         return name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,10 +56,15 @@ def about(project: Project, settings: Settings, servers: Sequence[str] = ()) -> 
     known = tomllib.loads((project.root / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
     named: dict[str, str] = {}
     for server in servers:
-        name, equals, host = server.partition("=")
-        if not (name.replace("_", "").replace("-", "").isalnum() and equals and host) or set("/@ ") & set(host):
+        name, _, host = server.partition("=")
+        parts = re.fullmatch(r"[A-Za-z0-9_-]+=[^/@\s]+:([0-9]{1,5})", server)
+        if not parts or not 0 < int(parts[1]) < 65_536:
             raise ConfigurationError(
                 f"server {name!r}: expected NAME=HOST:PORT, such as production=kafka.example.com:9092"
+            )
+        if name in named:
+            raise ConfigurationError(
+                f"server {name!r}: given twice; expected a name for each, one of several brokers does"
             )
         named[name] = host
     title, version = known.get("name", settings.flow), known.get("version", "0")

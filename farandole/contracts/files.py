@@ -39,7 +39,7 @@ def write(project: Project, flow: str) -> list[Path]:
     project.schemas.mkdir(exist_ok=True)
     for path, schema in wanted.items():
         text = codec.to_json(schema)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
+        if not path.exists() or path.read_text(encoding="utf-8", errors="replace") != text:
             path.write_text(text, encoding="utf-8")
             touched.append(path)
     for path in _stale(project, wanted):
@@ -56,6 +56,8 @@ def check(project: Project, flow: str) -> list[Drift]:
         found = _read(path)
         if found is None:
             drift.append(Drift(path, "", "not written yet" if not path.exists() else "not JSON"))
+        elif not _is_record(found):
+            drift.append(Drift(path, "", "not an Avro record schema"))
         else:
             drift += [Drift(path, field, what) for field, what in differences(schema, found)]
     return drift
@@ -89,10 +91,17 @@ def _stale(project: Project, wanted: Iterable[Path]) -> list[Path]:
     return sorted(path for path in files if "topic" in (_read(path) or {}))
 
 
+def _is_record(found: Schema) -> bool:
+    fields = found.get("fields", [])
+    return isinstance(fields, list) and all(
+        isinstance(field, dict) and isinstance(field.get("name", "?"), str) for field in fields
+    )
+
+
 def _read(path: Path) -> Schema | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -77,13 +77,19 @@ class Schemas:
             fingerprints = {found for key in unknown if (found := framing.fingerprint_in(key))}
             if self._log.unknown(fingerprints):
                 self._log.read_on()
-            now = self._clock()
-            self._absent = {key: absent for key, absent in self._absent.items() if absent[0] > now}
+            absent: dict[bytes, str] = {}
             for key in unknown:
                 try:
                     self._known[key] = self._find(key)
                 except Poison as poison:
-                    self._absent[key] = self._clock() + ABSENT_FOR, str(poison)
+                    absent[key] = str(poison)
+            self._note(absent)
+
+    def _note(self, absent: dict[bytes, str]) -> None:
+        """Keep why these are absent, from now on: looking up many ids in a registry may take longer than `ABSENT_FOR`."""
+        now = self._clock()
+        kept = {key: told for key, told in self._absent.items() if told[0] > now and key not in self._known}
+        self._absent = kept | {key: (now + ABSENT_FOR, why) for key, why in absent.items()}
 
     def writer(self, key: bytes) -> Writer:
         """The schema of `key`, as far as it was learned. Raises Poison("unknown_schema") when it was not."""
@@ -120,6 +126,9 @@ class Schemas:
                 f"schema {fingerprint.hex()} is not in topic {self._log.topic}, and id {number} is another schema "
                 f"({found.name}) in the registry: has the registry moved?",
             )
+        if self._log.get(found.fingerprint) is None:
+            self._log.read_on()  # what its events mean is told there: a stranger does not say it, and of schemas that
+            # differ in that alone some registries keep the first
         held = self._log.add(found, latest=False)
         # what a fingerprint does not cover may differ: an id names one schema, and that is the one which counts
         return found if disagreement(found.meant, held.meant) else held

@@ -55,8 +55,10 @@ class Traits:
                 self._weight(values)
                 return 1
             case {"type": "fixed", "name": name, "size": size}:
+                if type(size) is not int or size < 0:
+                    raise ConfigurationError(f"the size of fixed {name} is {size!r:.60}; expected a number of bytes")
                 self._weights[name] = size
-                return int(size)
+                return size
             case {"type": "enum", "name": name}:
                 self._weights[name] = 1
                 return 1

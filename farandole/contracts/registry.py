@@ -36,7 +36,7 @@ class Registry:
         if settings.schema_registry_url is None:
             raise ConfigurationError("no schema registry: set SCHEMA_REGISTRY_URL (http://host:port)")
         try:
-            from farandole.contracts.registry_client import NotARegistry, RegistryClient
+            from farandole.contracts.registry_client import Incompatible, NotARegistry, RegistryClient
         except ImportError as error:
             raise ConfigurationError(
                 f"SCHEMA_REGISTRY_URL is set, but the registry's client is not installed ({error}): "
@@ -44,6 +44,7 @@ class Registry:
             ) from error
         self._client = RegistryClient(settings.schema_registry_url.get_secret_value())
         self._no_registry = NotARegistry
+        self._incompatible = Incompatible
 
     @property
     def url(self) -> str:
@@ -81,7 +82,10 @@ class Registry:
         if level != COMPATIBILITY:
             self._client.set_compatibility(subject, COMPATIBILITY)
             log.info("subject_compatibility subject=%s is=%s was=%s", subject, COMPATIBILITY, level or "unset")
-        return self._client.register(subject, _text(schema))
+        try:
+            return self._client.register(subject, _text(schema))
+        except self._incompatible as refused:
+            raise ConfigurationError(f"{refused}; {_instead(schema)}") from refused
 
     def find(self, subject: str, schema: Schema) -> int:
         """The id of `schema` under `subject`, where only `farandole schemas publish` registers.
@@ -144,6 +148,17 @@ def check_subjects(settings: Settings, contracts: Iterable[Contract]) -> None:
                 f"events {other} and {made.writer.name} lie on one topic, {topic}, and would be versions of one subject, "
                 f"{wanted}: set FARANDOLE_SUBJECTS=topic-record (or record), or give each a topic of its own"
             )
+
+
+def _instead(schema: Schema) -> str:
+    """What to do where a registry refuses what `farandole schemas check` allows."""
+    if schema.get("aliases"):
+        earlier = schema["aliases"][-1].rpartition(".")[2]
+        return (
+            f"registries take a renamed event for another one: give its class the name it had (name={earlier!r}) in place of "
+            "the alias, or set FARANDOLE_SUBJECTS=topic-record for all programs of the flow"
+        )
+    return "if no reader of that version runs any more (`farandole schemas retire`), delete it from the subject, too"
 
 
 def _text(schema: Schema) -> str:

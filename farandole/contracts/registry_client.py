@@ -34,6 +34,10 @@ class NotARegistry(ConfigurationError):
     """Something answers at the address, but not as a Schema Registry does."""
 
 
+class Incompatible(ConfigurationError):
+    """The registry refuses a schema for what an earlier version of its subject says."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registered:
     """A schema as a registry holds it."""
@@ -88,8 +92,9 @@ class RegistryClient:
         try:
             return self._id(self._ask(f"subject {subject}", lambda: self._client.register_schema(subject, Text(text))))
         except _Refused as refused:
-            why = "it is incompatible with an earlier version" if refused.status == 409 else "it is not valid there"
-            raise ConfigurationError(
+            incompatible = refused.status == 409
+            why = "it is incompatible with an earlier version" if incompatible else "it is not valid there"
+            raise (Incompatible if incompatible else ConfigurationError)(
                 f"the registry at {self.url} refuses the schema for subject {subject}: {why}: {refused.reason}"
             ) from refused
 

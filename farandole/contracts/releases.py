@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +38,7 @@ def histories(project: Project) -> dict[str, History]:
     """What was released, by full name. Raises ConfigurationError naming a file that cannot be read."""
     found: dict[str, History] = {}
     for folder in _folders(project):
-        versions = {number: _json(folder / f"{number}.avsc") for number in _numbers(folder)}
+        versions = {number: _schema(folder / f"{number}.avsc") for number in _numbers(folder)}
         if versions:
             found[folder.name] = History(folder.name, versions, _retired(folder))
     return found
@@ -124,14 +126,15 @@ def _damage_of(folder: Path) -> Iterator[Damage]:
             yield Damage(path, "is gone; a released version is kept for ever: take it back from version control")
             continue
         try:
-            schema, told = _json(path), _json(folder / f"{number}.json")
+            schema, told = _schema(path), _json(folder / f"{number}.json")
         except ConfigurationError as error:
             file, _, what = str(error).partition(": ")
             yield Damage(Path(file), what)
             continue
         if told.get("schema") != _digest(schema):
             yield Damage(path, "was edited after its release; take it back from version control")
-        yield from _wrong_records(folder, number, schema, told.get("records", []))
+        records = told.get("records")
+        yield from _wrong_records(folder, number, schema, records if isinstance(records, list) else [])
 
 
 def _wrong_records(folder: Path, number: int, schema: Schema, values: list[Any]) -> Iterator[Damage]:
@@ -148,6 +151,8 @@ def _wrong_records(folder: Path, number: int, schema: Schema, values: list[Any])
                 yield Damage(path, f"no longer decodes to what {number}.json says")
         except (Poison, ConfigurationError) as error:
             yield Damage(path, f"no longer decodes: {error}")
+        except OSError as error:
+            yield Damage(path, f"cannot be read: {error.strerror}")
 
 
 def _decoded(raw: bytes, schema: Schema) -> Any:
@@ -182,8 +187,11 @@ def _write(folder: Path, version: int, schema: Schema) -> None:
     told = {"schema": _digest(schema), "records": [_plain(value) for value, _ in made]}
     text = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
     (folder / f"{version}.json").write_text(text, encoding="utf-8")
-    with (folder / f"{version}.avsc").open("x", encoding="utf-8") as out:
-        out.write(codec.to_json(schema))
+    path, beside = folder / f"{version}.avsc", folder / f"{version}.avsc.{os.getpid()}"
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, "another release was faster", str(path))
+    beside.write_text(codec.to_json(schema), encoding="utf-8")
+    beside.replace(path)  # whole or not at all
 
 
 def _digest(schema: Schema) -> str:
@@ -201,10 +209,19 @@ def _numbers(folder: Path) -> list[int]:
 
 def _retired(folder: Path) -> int:
     path = folder / RETIRED
-    text = path.read_text(encoding="utf-8").strip() if path.exists() else "0"
+    text = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else "0"
     if not text.isdecimal():
         raise ConfigurationError(f"{path}: {text[:40]!r}; expected the number of a version")
     return int(text)
+
+
+def _schema(path: Path) -> Schema:
+    schema = _json(path)
+    try:
+        codec.writer(schema)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: is {error}; take it back from version control") from error
+    return schema
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -212,7 +229,9 @@ def _json(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigurationError(f"{path}: is gone; take it back from version control") from error
-    except ValueError as error:
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path}: is not JSON; take it back from version control") from error
     if not isinstance(found, dict):
         raise ConfigurationError(f"{path}: is no JSON object; take it back from version control")

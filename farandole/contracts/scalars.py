@@ -71,7 +71,7 @@ def _text(value: Any) -> str:
 def _integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise expected("int", value)
-    return int(value)
+    return int.__pos__(value)  # what it is, whatever a derived class says
 
 
 def _number(value: Any) -> float:
@@ -79,7 +79,7 @@ def _number(value: Any) -> float:
         raise expected("float", value)
     if not math.isfinite(value):
         raise Misfit(f"expected a finite float, found {value!r}")
-    return float(value)
+    return float.__pos__(value)
 
 
 def _exactly(python: type) -> Callable[[Any], Any]:
@@ -94,7 +94,7 @@ def _exactly(python: type) -> Callable[[Any], Any]:
 def _uuid(value: Any) -> str:
     if not isinstance(value, UUID):
         raise expected("UUID", value)
-    return str(value)
+    return UUID.__str__(value)
 
 
 def _day(value: Any) -> int:

@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterable
+from typing import Any
 
 from farandole import kafka
 from farandole.contracts.codec import Contract, Writer, writer
@@ -19,6 +20,13 @@ log = logging.getLogger("farandole.schemas")
 #: Name of the topic, behind the namespace. Key: the fingerprint in hex (as on the wire); value: the schema's JSON.
 SCHEMA_TOPIC = "farandole.schemas"
 
+#: What the broker, and its client, say of a topic that is not there.
+_MISSING = (
+    kafka.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    kafka.KafkaError._UNKNOWN_PARTITION,
+    kafka.KafkaError._UNKNOWN_TOPIC,
+)
+
 
 class SchemaLog:
     """What the schema topic holds, by fingerprint, as far as it was read. `read_on` is for one thread at a time."""
@@ -29,6 +37,7 @@ class SchemaLog:
         self._writers: dict[bytes, Writer] = {}
         self._declared: dict[str, Writer] = {}
         self._next = 0
+        self._last: tuple[int, Any] | None = None  #: offset and timestamp of the last record that was read
 
     def add(self, known: Writer, *, latest: bool = True) -> Writer:
         """Hold a schema; of two with one fingerprint the one that says what its events mean, the later one if both do.
@@ -71,8 +80,8 @@ class SchemaLog:
         place = TopicPartition(self.topic, 0)
         try:
             _, end = reader.get_watermark_offsets(place, timeout=kafka.ANSWER)
-            if end < self._next:
-                self._next = 0  # the topic was made again
+            if not self._goes_on(reader):
+                self._next = 0  # the topic was made again, or its last record rewritten: all is read, which is little
             reader.assign([TopicPartition(self.topic, 0, self._next or kafka.OFFSET_BEGINNING)])
             deadline = time.monotonic() + kafka.ANSWER
             while self._next < end:
@@ -82,9 +91,22 @@ class SchemaLog:
                     self._take(message, end)
         except KafkaException as failure:
             error = kafka.error_of(failure)
-            raise Unreachable(f"topic {self.topic} cannot be read: {error.str()}") from failure
+            told = f"cannot be read: {error.str()}"
+            if error.code() in _MISSING:
+                told = "is missing: `farandole topics`, or the first agent that starts, creates it"
+            raise Unreachable(f"topic {self.topic} {told}") from failure
         finally:
             reader.close()
+
+    def _goes_on(self, reader: kafka.Consumer) -> bool:
+        """Whether the last record that was read lies where it lay; a topic that was made again has others there."""
+        if self._last is None:
+            return True
+        reader.assign([TopicPartition(self.topic, 0, self._last[0])])
+        found = reader.consume(1, kafka.ANSWER)
+        if not found:
+            raise Unreachable(f"topic {self.topic} could not be read within {kafka.ANSWER:.0f} s")
+        return found[0].error() is None and (found[0].offset(), found[0].timestamp()) == self._last
 
     def _take(self, message: kafka.Message[bytes, bytes], end: int) -> None:
         error = message.error()
@@ -94,9 +116,10 @@ class SchemaLog:
             raise KafkaException(error)
         else:
             self._next = (message.offset() or 0) + 1
+            self._last = message.offset() or 0, message.timestamp()
             try:
                 self.add(writer(json.loads(message.value() or b"")))
-            except (ValueError, ConfigurationError) as bad:
+            except (ValueError, RecursionError, ConfigurationError) as bad:
                 log.warning("schema_skipped offset=%s: %s", message.offset(), bad)
 
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from farandole import Event, topics
-from farandole.contracts import framing, schema_log
-from farandole.contracts.codec import Contract, contract
+from farandole.contracts import framing, publishing, schema_log
+from farandole.contracts.codec import Contract, Writer, contract
 from farandole.contracts.lookup import ABSENT_FOR, Schemas
 from farandole.contracts.schema_log import SCHEMA_TOPIC, SchemaLog
-from farandole.errors import Poison, Unreachable
+from farandole.errors import FarandoleError, Poison, Unreachable
 from farandole.settings import Settings
+from tests.kafka_log import KafkaLog
 
 
 class Asked(Event, topic="jobs.asked"):
@@ -106,7 +107,7 @@ def test_an_id_with_its_fingerprint_is_found_in_the_topic_and_without_a_registry
     """Case K4: the id 999999 where no registry is set."""
     made = contract(Asked, "jobs")
     schema_log.publish(farandole_settings, [made])
-    schemas = Schemas(farandole_settings)
+    schemas = Schemas(farandole_settings.model_copy(update={"schema_registry_url": None}))
     bare, told = framing.confluent(999_999), key_of(made, 999_999)
     schemas.learn([bare])
     assert readings == [], "the topic knows no ids"
@@ -156,3 +157,52 @@ def test_an_outage_is_no_answer(farandole_settings: Settings, monkeypatch: pytes
             schemas.learn([key])
         assert schemas.unknown([key]) == {key}
         assert "was not looked up" in why(schemas, key)
+
+
+def test_of_thousands_of_absent_schemas_each_is_named_however_long_looking_them_up_takes(
+    farandole_settings: Settings, readings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    schemas = Schemas(farandole_settings, clock)
+    keys = [framing.single_object(number.to_bytes(8, "big")) for number in range(10_000)]
+    find = Schemas._find
+
+    def slowly(held: Schemas, key: bytes) -> Writer:
+        clock.now += 0.01  # as a registry does
+        return find(held, key)
+
+    monkeypatch.setattr(Schemas, "_find", slowly)
+    schemas.learn(keys)
+    assert [key for key in keys if key[2:].hex() not in why(schemas, key)] == []
+    assert schemas.unknown(keys) == set()
+    assert len(readings) == 1
+    clock.now += 2 * ABSENT_FOR
+    schemas.learn(keys[:1])
+    assert len(schemas.unknown(keys)) == len(keys) - 1
+    assert "was not looked up" in why(schemas, keys[1]), "what is over is forgotten"
+
+
+def test_a_schema_topic_that_is_missing_is_named_with_what_creates_it(farandole_settings: Settings) -> None:
+    with pytest.raises(Unreachable, match=r"farandole\.schemas is missing: `farandole topics`, or the first agent"):
+        SchemaLog(farandole_settings).read_on()
+    manual = farandole_settings.model_copy(update={"create_topics": False})
+    with pytest.raises(FarandoleError, match=r"topics are missing: .*farandole\.schemas; create them with"):
+        publishing.publish(manual, [Asked])
+
+
+def test_a_schema_topic_that_was_made_again_is_read_whole_however_long_it_is_by_then(
+    farandole_settings: Settings, readings: list[str]
+) -> None:
+    asked, answered = contract(Asked, "jobs"), contract(Answered, "jobs")
+    log = SchemaLog(farandole_settings)
+    schema_log.publish(farandole_settings, [asked])
+    log.read_on()
+    log.read_on()
+    kafka_log = KafkaLog(farandole_settings.brokers, farandole_settings.namespace)
+    kafka_log.delete(SCHEMA_TOPIC)
+    topics.ensure(
+        farandole_settings, [one for one in topics.of_events(farandole_settings, ()) if one.name == SCHEMA_TOPIC]
+    )
+    schema_log.publish(farandole_settings, [answered, asked, asked])
+    log.read_on()
+    assert log.names() == ["jobs.Answered", "jobs.Asked"]

@@ -116,13 +116,31 @@ def test_no_address_and_no_secret_of_the_settings_is_told(monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("orders")
 @pytest.mark.parametrize(
-    "server", ["kafka.example.com:9092", "a b=c:1", "x=https://kafka", "x=ann:secret@host:9092", "x="]
+    "server",
+    [
+        "kafka.example.com:9092",
+        "a b=c:1",
+        "x=https://kafka",
+        "x=ann:secret@host:9092",
+        "x=",
+        "é=c:1",
+        "x=host",
+        "x=host:0",
+        "x=host:99999",
+        "x=c:1\n",
+    ],
 )
 def test_a_server_that_is_no_name_and_address_is_refused(server: str) -> None:
     ended = run("--server", server)
     assert ended.exit_code == ExitCode.CONFIGURATION
     assert "expected NAME=HOST:PORT" in ended.stderr
     assert "secret" not in ended.stderr
+
+
+@pytest.mark.usefixtures("orders")
+def test_servers_of_one_name_and_without_a_document_are_refused() -> None:
+    ended = run("--server", "x=c:1", "--server", "x=d:1")
+    assert (ended.exit_code, "'x': given twice" in ended.stderr) == (ExitCode.CONFIGURATION, True)
 
 
 def test_title_and_version_are_those_of_the_project_where_it_has_any(orders: Path) -> None:

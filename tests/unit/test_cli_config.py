@@ -23,7 +23,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str
     (tmp_path / ".farandole").mkdir()
     addresses = {"kafka_bootstrap_servers": "127.0.0.1:1", "database_url": "postgresql://u:hunter2@127.0.0.1:2/d"}
     (tmp_path / ".farandole" / "endpoints.json").write_text(json.dumps(addresses))
-    for name in ("KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL", "FARANDOLE_NAMESPACE"):
+    for name in ("KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL", "SCHEMA_REGISTRY_URL", "FARANDOLE_NAMESPACE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("FARANDOLE_BATCH", "77")
     monkeypatch.setenv("FARANDOLE_MODELS", '{"cheap": "c"}')

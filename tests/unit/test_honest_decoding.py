@@ -212,3 +212,23 @@ def test_an_unknown_word_without_a_declared_one_is_poison() -> None:
     with pytest.raises(Poison, match="glad"):
         decode(value, wrote.writer, reads.writer)
     assert knows.read(decode(value, wrote.writer, knows.writer)) == Knows(mood="cross")
+
+
+@pytest.mark.parametrize(
+    ("odd", "named"),
+    [
+        ({"aliases": 5}, "aliases is 5"),
+        ({"aliases": ["Old", 5]}, "aliases is"),
+        ({"aliases": None}, "aliases is None"),
+        ({"fields": [{"name": "a", "type": {"type": "fixed", "name": "F", "size": -1}}]}, "size of fixed jobs.F is -1"),
+        (
+            {"fields": [{"name": "a", "type": {"type": "fixed", "name": "F", "size": 2.5}}]},
+            "size of fixed jobs.F is 2.5",
+        ),
+        ({"fields": [{"name": "\ud800", "type": "int"}]}, "surrogates"),
+        ({"name": "\ud800"}, "surrogates"),
+    ],
+)
+def test_a_schema_that_no_avro_library_takes_is_refused_and_ends_no_reader(odd: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{named}"):
+        writer({"type": "record", "name": "Odd", "namespace": "jobs", "fields": []} | odd)

@@ -35,7 +35,7 @@ PAGE = (b"<html>please sign in</html>", "text/html")
 
 
 def registry_at(url: str) -> Registry:
-    return Registry(Settings(schema_registry_url=SecretStr(url)))
+    return Registry(Settings().model_copy(update={"schema_registry_url": SecretStr(url)}))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -78,8 +79,11 @@ def test_user_and_password_are_sent_and_never_shown() -> None:
     assert "cret" not in repr(finding) + repr(refused) and "me:" not in repr(finding) + repr(refused)
 
 
-def test_every_address_of_a_list_is_asked_and_without_one_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_address_of_a_list_is_asked_and_without_one_nothing_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("SCHEMA_REGISTRY_URL", raising=False)
+    monkeypatch.chdir(tmp_path)  # the local stack of this checkout may run a registry
     assert list(check_registry(Examination(settings=load_settings()))) == []
     with answering(200, b"[]") as (one, _), answering(200, b'["a-value"]') as (other, _):
         settings = load_settings(schema_registry_url=f"http://{one}, http://{other}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,9 @@ def deploy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deploys:
         ("1-2.bin", lambda raw: raw[:2] + bytes(8) + raw[10:], "1-2.bin: no longer decodes: its first bytes do not name"),
         ("1-2.bin", None, "1-2.bin: is gone"),
         ("1.json", None, "1.json: is gone"),
+        ("1.avsc", lambda raw: b'{"type": "record"}', "1.avsc: is not an Avro schema: record; take it back"),
+        ("1.avsc", lambda raw: b"[" * 100_000, "1.avsc: is not JSON"),
+        ("1.json", lambda raw: b'{"schema": 5, "records": 7}', "1-2.bin: is none of the records of 1.json"),
     ],
 )  # fmt: skip
 def test_a_released_file_that_was_touched_is_found(
@@ -82,6 +86,8 @@ def test_a_type_is_shown_and_compared_with_its_last_release(deploy: Deploys) -> 
         (("show", "Nothing"), "no event type 'Nothing'; there is: orders.Billed"),
         (("show", "Placed", "--version", "7"), "orders.Placed: version 7 was not released; released: 1"),
         (("diff", "Placed", "7"), "orders.Placed: version 7 was not released"),
+        (("diff", "Placed", "0"), "orders.Placed: version 0 was not released"),
+        (("show", "Placed", "--version", "0"), "orders.Placed: version 0 was not released"),
         (("retire", "Nothing"), "orders.Nothing was not released; there is: orders.Billed"),
         (("retire", "Placed", "7"), "version 7 of orders.Placed was not released"),
     ],
@@ -103,3 +109,25 @@ def test_an_edited_number_of_retired_versions_is_named(deploy: Deploys) -> None:
     (folder / "tests/golden/orders.Placed/retired").write_text("all\n")
     with pytest.raises(ConfigurationError, match=r"orders.Placed/retired: 'all'; expected the number of a version"):
         releases.histories(require_project(folder))
+
+
+def test_a_folder_in_place_of_a_file_and_a_file_in_place_of_a_folder_are_named(deploy: Deploys) -> None:
+    folder = deploy.released()
+    schema = folder / "schemas/orders.Placed.avsc"
+    schema.unlink()
+    schema.mkdir()
+    assert "schemas/orders.Placed.avsc: not JSON" in farandole("schemas", "check", code=1)
+    assert "error: schemas/orders.Placed.avsc cannot be written: Is a directory" in farandole(
+        "schemas", "write", code=1
+    )
+    schema.rmdir()
+    farandole("schemas", "write")
+    record = folder / "tests/golden/orders.Placed/1-1.bin"
+    record.unlink()
+    record.mkdir()
+    assert "1-1.bin: cannot be read: Is a directory" in farandole("schemas", "check", code=1)
+    shutil.rmtree(folder / "tests/golden")
+    (folder / "tests/golden").touch()
+    assert "error: tests/golden/orders.Placed cannot be written: Not a directory" in farandole(
+        "schemas", "release", code=1
+    )

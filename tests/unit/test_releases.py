@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from farandole.contracts import codec, framing, releases
+from farandole.contracts import codec, files, framing, releases
 from farandole.flow import event_classes
 from farandole.project import require_project
 from tests.unit.deploying import Deploys, farandole
@@ -65,6 +65,26 @@ def test_releasing_again_changes_nothing_and_the_bytes_are_the_same_everywhere(d
     shutil.rmtree(folder / "tests")
     farandole("schemas", "release")
     assert everything(folder) == first
+
+
+def test_of_two_releases_at_once_one_is_told_and_nobody_ever_sees_half_a_schema(
+    deploy: Deploys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = deploy() / "tests/golden/orders.Placed"
+    schema = next(iter(files.derived(require_project(deploy.folders[-1]), "orders").values()))
+    seen: list[list[str]] = []
+    replace = Path.replace
+
+    def slowly(written: Path, place: Path) -> Path:
+        seen.append(sorted(path.name for path in folder.glob("*.avsc")))
+        return replace(written, place)
+
+    monkeypatch.setattr(Path, "replace", slowly)
+    releases._write(folder, 1, schema)
+    assert seen == [[]], "the version exists at once, and whole"
+    with pytest.raises(FileExistsError):
+        releases._write(folder, 1, schema)
+    assert [path.name for path in folder.glob("*.avsc*")] == ["1.avsc"]
 
 
 def test_an_optional_field_is_a_next_version_and_the_first_stays_as_it_was(deploy: Deploys) -> None:

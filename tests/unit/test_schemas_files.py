@@ -63,6 +63,16 @@ def test_a_missing_a_broken_and_a_stale_file_are_named(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("text", ['{"fields": 5}', '{"fields": [5]}', '{"fields": [{"name": ["a"]}]}'])
+def test_a_file_that_is_json_and_no_schema_is_named(text: str, tmp_path: Path) -> None:
+    found = project(tmp_path)
+    files.write(found, "orders")
+    (tmp_path / "schemas" / "orders.Placed.avsc").write_text(text)
+    assert [(one.file.name, one.what) for one in files.check(found, "orders")] == [
+        ("orders.Placed.avsc", "not an Avro record schema")
+    ]
+
+
 def test_writing_removes_derived_files_only(tmp_path: Path) -> None:
     found = project(tmp_path)
     stale, foreign = tmp_path / "schemas" / "orders.Old.avsc", tmp_path / "schemas" / "partner.Thing.avsc"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from datetime import UTC, date, datetime, time, timedelta, timezone
+import math
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from functools import cached_property
 from io import BytesIO
@@ -204,6 +205,25 @@ def test_derived_texts_and_numbers_are_written_as_what_they_are() -> None:
 
     sale = smuggled(text=Word("a"), number=Number.ONE, mixed=Level.LOW, level="low")
     assert made().read(decode(made().encode(envelope(), sale), made().writer)) == Sale(text="a", number=1, mixed="low")
+
+
+def test_what_a_derived_class_says_of_itself_is_neither_believed_nor_the_end_of_a_worker() -> None:
+    class Share(float):
+        def __float__(self) -> float:
+            return math.nan
+
+    class Number(int):
+        def __int__(self) -> int:
+            return 5
+
+    class Nowhere(tzinfo):
+        def utcoffset(self, _at: datetime | None) -> timedelta:
+            raise RuntimeError("no such place\nat all")
+
+    sale = smuggled(share=Share(0.5), number=Number(7))
+    assert made().read(decode(made().encode(envelope(), sale), made().writer)) == Sale(share=0.5, number=7)
+    with pytest.raises(ConfigurationError, match=r"does not fit its schema: RuntimeError: no such place$"):
+        made().encode(envelope(), smuggled(at=datetime(2026, 1, 2, tzinfo=Nowhere())))  # type: ignore[abstract]
 
 
 def test_a_set_has_the_same_bytes_whatever_order_it_has() -> None:

@@ -16,17 +16,27 @@ from confluent_kafka.schema_registry import Schema as Text
 from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
 from pydantic import SecretStr
 
-from farandole.contracts import codec, framing
+from farandole import topics
+from farandole.contracts import codec, framing, schema_log
 from farandole.contracts.deriving import derive
 from farandole.contracts.lookup import Schemas
 from farandole.contracts.registry import Registry
+from farandole.contracts.schema_log import SCHEMA_TOPIC
 from farandole.errors import ConfigurationError, Poison, Unreachable
 from farandole.settings import Settings
 from tests.integration.contracts.door import Door
 
 
 def settings(url: str, **more: Any) -> Settings:
-    return Settings(schema_registry_url=SecretStr(url), **more)
+    """With this registry, whatever the environment says."""
+    return Settings().model_copy(update={"schema_registry_url": SecretStr(url), **more})
+
+
+def beside(farandole_settings: Settings, url: str) -> Settings:
+    """With a broker, and an empty schema topic on it."""
+    found = farandole_settings.model_copy(update={"schema_registry_url": SecretStr(url)})
+    topics.ensure(found, [one for one in topics.of_events(found, ()) if one.name == SCHEMA_TOPIC])
+    return found
 
 
 @pytest.fixture
@@ -86,6 +96,22 @@ def test_what_breaks_somebody_is_refused_with_the_registrys_reasons(farandole_re
     with pytest.raises(ConfigurationError, match=rf"subject {word}-value.* incompatible .*/fields/0/type") as error:
         registry.register(f"{word}-value", record(f"jobs.{word}", ("x", "int")))
     assert "Exception" not in str(error.value)
+    assert str(error.value).endswith("(`farandole schemas retire`), delete it from the subject, too")
+
+
+def test_a_renamed_event_is_refused_with_what_to_do_and_keeps_its_name_or_has_a_subject_of_its_own(
+    farandole_registry: str, word: str
+) -> None:
+    """Registries know no aliases of a later version; our own readers do."""
+    registry, fields = Registry(settings(farandole_registry)), [("x", "string")]
+    registry.register(f"{word}-value", record(f"jobs.{word}", *fields))
+    renamed = record("jobs.New", *fields, aliases=["jobs.Older", word])
+    with pytest.raises(ConfigurationError, match=rf"renamed event .*name='{word}'.*FARANDOLE_SUBJECTS=topic-record"):
+        registry.register(f"{word}-value", renamed)
+    registry.register(f"{word}-jobs.New", renamed)
+    more = {"name": "y", "type": ["null", "int"], "default": None}
+    kept = record(f"jobs.{word}", *fields)
+    registry.register(f"{word}-value", kept | {"fields": [*kept["fields"], more]})
 
 
 def test_a_schema_that_is_not_registered_is_named_with_the_command_that_does(
@@ -115,7 +141,7 @@ url, subject, schema = sys.argv[1:]
 forking = multiprocessing.get_context("fork")
 ready, ids = forking.Barrier(8), forking.SimpleQueue()
 def agent():
-    registry = Registry(Settings(schema_registry_url=SecretStr(url)))
+    registry = Registry(Settings().model_copy(update={"schema_registry_url": SecretStr(url)}))
     ready.wait(30)
     ids.put(registry.register(subject, json.loads(schema)))
 agents = [forking.Process(target=agent) for _ in range(8)]
@@ -139,7 +165,9 @@ def test_agents_that_register_at_once_get_one_id(
     assert bare.get_versions(f"{word}-value") == [1]
 
 
-def test_an_id_is_asked_for_once_and_one_that_is_not_there_once_in_a_while(through: str, door: Door, word: str) -> None:
+def test_an_id_is_asked_for_once_and_one_that_is_not_there_once_in_a_while(
+    farandole_settings: Settings, through: str, door: Door, word: str
+) -> None:
     """Case: id 999999, in a stream of records, by many threads."""
     schema = record(f"jobs.{word}", ("x", "string"))
     known, unknown = (
@@ -147,7 +175,7 @@ def test_an_id_is_asked_for_once_and_one_that_is_not_there_once_in_a_while(throu
         framing.confluent(999_999),
     )
     now = 0.0
-    schemas = Schemas(settings(through), clock=lambda: now)
+    schemas = Schemas(beside(farandole_settings, through), clock=lambda: now)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: schemas.learn({known, unknown}), range(400)))
     error = _poison(lambda: schemas.writer(unknown))
@@ -225,6 +253,38 @@ def test_an_ingest_type_takes_schemas_with_and_without_envelope(farandole_regist
     registry = Registry(settings(farandole_registry))
     for subject, order in ((f"{word}-a", both), (f"{word}-b", both[::-1])):
         assert len({registry.register(subject, schema) for schema in order}) == 2
+
+
+def test_what_a_strangers_event_means_is_read_from_the_topic_also_by_who_has_read_nothing_yet(
+    farandole_settings: Settings, farandole_registry: str, bare: SchemaRegistryClient, word: str
+) -> None:
+    """A projector that starts, and the first record is of Confluent's AvroSerializer."""
+    ours, theirs = (
+        record(f"jobs.{word}", ("x", "string"), topic="jobs.x", stage="told"),
+        record(f"jobs.{word}", ("x", "string")),
+    )
+    known = beside(farandole_settings, farandole_registry)
+    schema_log.publish(
+        known, [codec.writer(ours | {"fields": [*ours["fields"], {"name": "y", "type": "int", "default": 0}]})]
+    )
+    key = framing.confluent(bare.register_schema(f"{word}-value", Text(json.dumps(theirs))))
+    schemas = Schemas(known)
+    schemas.learn([key])
+    assert (schemas.writer(key).stage, schemas.meaning(schemas.writer(key)).stage) == (None, "told")
+
+
+def test_the_topic_says_what_events_mean_now_where_the_registry_keeps_the_first_text(
+    farandole_settings: Settings, farandole_registry: str, word: str
+) -> None:
+    """Schemas that differ in what Avro does not know have one id on Apicurio, and the text of the first."""
+    before, now = (record(f"jobs.{word}", ("x", "string"), topic="jobs.x", stage=stage) for stage in ("before", "now"))
+    known, registry = beside(farandole_settings, farandole_registry), Registry(settings(farandole_registry))
+    first, second = registry.register(f"{word}-value", before), registry.register(f"{word}-value", now)
+    schema_log.publish(known, [codec.writer(now)])
+    keys = [framing.confluent(first), framing.confluent(second)]
+    schemas = Schemas(known)
+    schemas.learn(keys)
+    assert {schemas.writer(key).stage for key in keys} == {"now"}
 
 
 def _poison(call: Callable[[], object]) -> Poison:
