@@ -52,8 +52,7 @@ def schema_key(record: Record) -> bytes:
         return value[:_CONFLUENT] + _told(record.headers, value[1:_CONFLUENT])
     raise Poison(
         "undecodable",
-        f"the value starts with {value[:2].hex(' ')}; expected Avro single-object encoding (c3 01) or Confluent's "
-        f"framing (00 and an id)",
+        f"the value starts with {value[:2].hex(' ')}; expected Avro single-object encoding (c3 01) or Confluent's (00)",
     )
 
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from farandole import ids
-from farandole.agent import Agent
-from farandole.envelope import Emitter, Envelope, begin
+from farandole.agent import Agent, Wiring
+from farandole.envelope import Emitter, Envelope, begin, follow
 from farandole.errors import ConfigurationError
 from farandole.event import Event
 from farandole.handling import Handling
-from farandole.outcome import Outcome
+from farandole.outcome import DeadLettered, Emitted, Outcome
 from farandole.testing.steps import Remembered
 
 
@@ -25,7 +25,8 @@ async def deliver(
     envelope: Envelope | None = None,
     flow: str = "jobs",
 ) -> Outcome:
-    """How `agent` ends with `payload`: `Emitted`, `Failed` or `DeadLettered`; attempts run without their backoff.
+    """How `agent` ends with `payload`: `Emitted`, `Failed` or `DeadLettered`; attempts run without their backoff. What it emits
+    is written to bytes as a worker would, and dropped: an event that does not fit its schema is `DeadLettered`.
 
     Args:
         answers: by output class, what `ctx.ask` is answered; without one the agent's own rules answer.
@@ -37,7 +38,20 @@ async def deliver(
     made = next(contract for contract in wiring.reads.values() if contract.event is type(payload))
     envelope = envelope or Envelope(begin(ids.new_trace_id(), Emitter("test"), made.writer.identity))
     handling = Handling(wiring, resource, answers, sleep=_at_once, steps=Remembered())
-    return await handling.run(payload, envelope)
+    return _written(wiring, envelope, await handling.run(payload, envelope))
+
+
+def _written(wiring: Wiring, cause: Envelope, outcome: Outcome) -> Outcome:
+    """The outcome once its events are written, as a worker writes them: what does not fit its schema is wrong output."""
+    if not isinstance(outcome, Emitted):
+        return outcome
+    try:
+        for position, event in enumerate(outcome.events):
+            made = wiring.emits[type(event)]
+            made.encode(follow([cause.raw], wiring.agent.emitter, made.writer.identity, position), event)
+    except Exception as error:  # noqa: BLE001  a user's event may fail to encode in any way
+        return DeadLettered("wrong_output", f"{type(error).__name__}: {error}", outcome.attempts)
+    return outcome
 
 
 async def _at_once(_seconds: float) -> None:

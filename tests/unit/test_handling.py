@@ -55,6 +55,13 @@ def raising(error: Exception, until: int = 99) -> Callable[[int], Any]:
     return act
 
 
+async def test_an_output_that_no_schema_holds_fails_in_a_users_test_as_it_would_in_a_worker() -> None:
+    wrong = Answered.model_construct(text="half a character: \ud83d")
+    outcome = await deliver(agent_of(lambda _: wrong), Asked())
+    assert isinstance(outcome, DeadLettered)
+    assert (outcome.cause, "Answered.text" in outcome.error) == ("wrong_output", True), outcome.error
+
+
 async def test_the_outputs_are_compared_by_value() -> None:
     assert await deliver(agent_of(lambda _: Answered(text="a")), Asked()) == Emitted([Answered(text="a")])
     assert await deliver(agent_of(lambda _: None), Asked()) == Emitted()

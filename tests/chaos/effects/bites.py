@@ -19,7 +19,7 @@ def _plan(**changes: object) -> Plan:
 BITES: dict[str, tuple[Plan, str]] = {
     # a worker is frozen until another one, which has the same events, is in the middle of the same calls
     "no-owner": (
-        _plan(variant="no-owner", slow=1.5, freezes=4, frozen="judge", nap=3.5, twice=1, jobs=120),
+        _plan(variant="no-owner", slow=1.5, freezes=4, frozen="judge", nap=3.5, twice=1, jobs=75),
         r"are spent, its calls come to",
     ),
     # every tenth event is in the hands of two workers

@@ -26,7 +26,7 @@ class Checkout:
 
     @property
     def stack(self) -> Stack:
-        return Stack(self.root / ".farandole")
+        return Stack(self.root / ".farandole", brief=True)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Begin a stack command, in a process group of its own as a terminal would."""

@@ -18,7 +18,7 @@ def formatted() -> Iterator[Path]:
     """The data folder of a stack that was up once: copies of it start without formatting, two seconds sooner."""
     folder = Path(tempfile.mkdtemp(prefix="farandole-stack-tests-"))
     folder.chmod(0o711)
-    stack = Stack(folder / "template")
+    stack = Stack(folder / "template", brief=True)
     with stack.running():
         pass
     yield stack.data
