@@ -221,6 +221,9 @@ def check(fields: Raw) -> None:
             raise Poison(
                 "invalid", f"envelope field {name}: expected a lower-case UUID or null, found {fields[name]!r:.60}"
             )
+    for name in ("occurred_at", "emitted_by"):
+        if fields[name] is None:
+            raise Poison("invalid", f"envelope field {name}: expected a value, found null")
     if not _FIRST <= fields["occurred_at"] <= _LAST:
         raise Poison(
             "invalid", f"envelope field occurred_at: expected the years 1 to 9999, found {fields['occurred_at']} µs"

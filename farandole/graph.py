@@ -112,10 +112,13 @@ def _two_topics(places: Mapping[str, set[str]]) -> list[str]:
 
 
 def _misfits(known: Iterable[type[Event]], own: Iterable[type[Event]], flow: str) -> list[str]:
-    """Views of this project's own events that those events do not fit."""
-    whole = {event.avro_name(): event for event in own}
+    """Views of this project's own events that those events do not fit, or that name none of them."""
+    whole = {name: event for event in own for name in (event.avro_name(), *event.__event__.aliases)}
+    owners = {topic_of(event, flow): event.avro_name() for event in own}
     problems: list[str] = []
     for event in dict.fromkeys(known):
+        if event.__event__.view and event.avro_name() not in whole and (owner := owners.get(topic_of(event, flow))):
+            problems.append(f"{event.__name__} is a view of {event.avro_name()}; {topic_of(event, flow)} has {owner}")
         if event.__event__.view and event.avro_name() in whole:
             try:
                 views.misfit(contract(event, flow), derive(whole[event.avro_name()], flow))

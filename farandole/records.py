@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +32,14 @@ def coordinates(record: Record, settings: Settings) -> Coordinates:
 
 def schema_keys(found: Iterable[Record]) -> set[bytes]:
     """What these records name their schemas with; to be learned before the records are decoded."""
-    keys = set()
-    for record in found:
-        with suppress(Poison):  # it is met again when the record is decoded
-            keys.add(schema_key(record))
-    return keys
+    return {key for record in found if (key := _key(record))}
+
+
+def _key(record: Record) -> bytes | None:
+    try:
+        return schema_key(record)
+    except Poison:  # it is met again when the record is decoded
+        return None
 
 
 def writer_of(record: Record, schemas: Schemas) -> Writer:
@@ -51,10 +53,11 @@ def decode(record: Record, written: Writer, settings: Settings, reader: Writer |
     Envelope fields that a stranger's record lacks, or left empty, are completed from where the record lies.
     """
     value = record.value or b""
-    if not written.missing:
-        fields = codec.decode(value, written, None if reader is written else reader)
-    else:
-        fields = codec.decode(value, written, codec.without(reader, written.missing) if reader else None)
+    if written.odd:
+        raise Poison("invalid", f"{written.name}: envelope {written.odd}")
+    if reader and reader.fingerprint != written.fingerprint:
+        reader = codec.lenient(reader, written.missing)
+    fields = codec.decode(value, written, None if reader is written else reader)
     if written.missing or envelope.left_empty(fields):
         envelope.complete(fields, coordinates(record, settings), record.key, written.identity, settings.flow)
     envelope.check(fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -44,9 +45,23 @@ def java_avro() -> Iterator[JavaAvro]:
         yield java
 
 
+@pytest.fixture(autouse=True, scope="module")
+def modules_of_others() -> Iterator[None]:
+    """What a file's own fixtures load, before its first test, goes with the file."""
+    with kept():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def our_modules() -> Iterator[None]:
     """A test that loads another project leaves this one's modules: a class that is imported again is another class."""
+    with kept():
+        yield
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Take back what is done to the project's modules and to the path they come from."""
     path, before = list(sys.path), _project_modules()
     yield
     sys.path[:] = path

@@ -15,6 +15,7 @@ from farandole.examination import Examination, Finding, need
 #: Seconds. A registry answers in milliseconds; one that is asked for the first time, in half a second.
 PATIENCE = 5.0
 
+_CLIENT = "pip install 'farandole[registry]'"
 _MEANT = (
     "SCHEMA_REGISTRY_URL: expected the address of the API that Confluent's clients speak; Apicurio's ends in "
     "/apis/ccompat/v7"
@@ -51,7 +52,18 @@ def look_at(address: str) -> Finding:
         subjects = None
     if not isinstance(subjects, list):
         return Finding("registry", "problem", f"{shown} is no Schema Registry: it lists no subjects", _MEANT)
+    if missing := _without_client():
+        return Finding("registry", "problem", f"{shown} answers; its client is not installed ({missing})", _CLIENT)
     return Finding("registry", "ok", f"{shown}, {len(subjects)} subjects")
+
+
+def _without_client() -> str | None:
+    """What the registry's client lacks, if it cannot be loaded."""
+    try:
+        from farandole.contracts import registry_client  # noqa: F401  to see whether it can
+    except ImportError as error:
+        return str(error)
+    return None
 
 
 def _request(address: str) -> tuple[urllib.request.Request, str]:

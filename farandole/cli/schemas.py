@@ -55,7 +55,7 @@ def schemas_check(json: Json = False) -> None:
         for one in drift:
             say(str(one).replace(f"{project.root}/", "", 1), "yellow")
         _say_findings(project, report)
-        if drift:
+        if drift and not report.broken:  # what breaks somebody is not to be written
             say("run `farandole schemas write` and commit what it wrote")
         elif not report.broken:
             fit = ", and fit every version that was released" if report.any else ""
@@ -93,21 +93,25 @@ def schemas_release() -> None:
 @schemas.command("retire")
 def schemas_retire(
     name: Annotated[str, typer.Argument(help="An event type, with or without the flow's name.")],
-    version: Annotated[int | None, typer.Argument(help="Default: all versions.", show_default=False)] = None,
+    version: Annotated[
+        int | None, typer.Argument(help="Default: all, of a type whose class is gone.", show_default=False)
+    ] = None,
 ) -> None:
     """Note that no reader of this version, or an older one, runs any more. Their records must stay readable for ever."""
-    from farandole.contracts import releases
+    from farandole.contracts import codec, releases
+    from farandole.flow import event_classes
 
     project, settings = opened()
     full = name if "." in name else f"{settings.flow}.{name}"
+    living = {one.writer.name for one in (codec.contract(event, settings.flow) for event in event_classes(project))}
     with _writing(project):
-        up_to = releases.retire(project, full, version)
+        up_to = releases.retire(project, full, version, living)
     say(f"{full}: readers up to version {up_to} no longer count; the records of all versions do")
 
 
 @schemas.command("publish")
 def schemas_publish() -> None:
-    """Write the schemas to the schema topic, so that any client can read and write the flow's events."""
+    """Write the schemas to the schema topic, and to the Schema Registry if there is one: then any client can read the flow."""
     from farandole.contracts import publishing
     from farandole.flow import RUNTIME_EVENTS, event_classes
 

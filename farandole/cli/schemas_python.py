@@ -32,7 +32,7 @@ def schemas_python(
     ] = False,
 ) -> None:
     """Write typed event classes from Avro schemas, for a project that has no classes of them. Files need no project."""
-    from farandole.contracts.python_source import source
+    from farandole.contracts.python_source import HEADER, source
 
     found = [*(_read(path) for path in _avsc(files or [])), *_on_the_broker(from_log or [])]
     if not found:
@@ -44,6 +44,10 @@ def schemas_python(
         typer.echo(text, nl=False)
         return
     try:
+        if out.exists() and not out.read_text(encoding="utf-8").startswith(HEADER):
+            raise FarandoleError(
+                f"{out} is there, and was not written by this command; name another file", ExitCode.USAGE
+            )
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FarandoleError(f"{out} cannot be written: {error.strerror}", ExitCode.USAGE) from error
@@ -83,8 +87,18 @@ def _in_folder(folder: Path) -> list[Path]:
     if not files:
         return [file for inner in sorted(folder.iterdir()) if inner.is_dir() for file in _in_folder(inner)]
     if all(file.stem.isdecimal() for file in files):
-        return [max(files, key=lambda file: int(file.stem))]
-    return files
+        files = [max(files, key=lambda file: int(file.stem))]
+    return [file for file in files if not _of_the_runtime(file)]
+
+
+def _of_the_runtime(file: Path) -> bool:
+    """Whether it is one of the events that every flow has: they come with farandole, and two classes of one name cannot be."""
+    from farandole.flow import RUNTIME_EVENTS
+
+    schema = _read(file)
+    return (schema["name"], schema.get("topic")) in {
+        (event.avro_name(), f"{schema.get('namespace')}{event.__event__.topic}") for event in RUNTIME_EVENTS
+    }
 
 
 def _read(path: Path) -> dict[str, Any]:

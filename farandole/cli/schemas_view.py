@@ -100,7 +100,8 @@ def told(event: str, problem: Break, breaks: Sequence[str], versions: Sequence[s
 def _found(name: str) -> tuple[str, Schema | None, History]:
     """(full name, the class's schema, what was released). Raises FarandoleError when there is neither."""
     from farandole.contracts import files, releases
-    from farandole.contracts.history import History, earlier_names, full_name
+    from farandole.contracts.history import History, earlier_names
+    from farandole.contracts.resolution import full_name
 
     project, settings = opened()
     full = name if "." in name else f"{settings.flow}.{name}"

@@ -19,6 +19,11 @@ from farandole.errors import ConfigurationError
 #: What to do about two types of one name.
 RENAME = "rename one; a Literal gets a name of its own as a str Enum or as `type Name = Literal[…]`"
 
+NO_LITERAL = (
+    "Unknown is said of something else than a Literal",
+    "write Annotated[Literal[…], Unknown('…')]; an enum class says __unknown__ = '…'",
+)
+
 _NAIVE = "a naive time means another instant on another machine: use pydantic.AwareDatetime"
 _CLOCK = "whether it is valid would depend on when it is read: use AwareDatetime or date"
 _ANY = "readers must know what comes: name the type, or use str and json.dumps"

@@ -52,8 +52,10 @@ class _Walk:
             wire = info.alias or name
             if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", wire):
                 raise refuse(inner, f"{wire!r} is no Avro name", "expected ASCII letters, digits and _")
-            if any(field.wire == wire for field in made.fields):
-                raise refuse(inner, f"{wire!r} is another field's name on the wire", "give it an alias of its own")
+            if twin := next((field.attribute for field in made.fields if field.wire == wire), None):
+                raise refuse(
+                    inner, f"{wire!r} is also the name of {twin} on the wire", "give one of them another alias"
+                )
             made.fields.append(Field(name, wire, self.kind(info.annotation, info.metadata, inner, label), info))
         return made
 
@@ -70,14 +72,16 @@ class _Walk:
             return self.alias(annotation, origin, args, notes, path)
         if isinstance(annotation, NewType):
             return self.kind(annotation.__supertype__, notes, path, label)
+        if origin is Literal:
+            return self.literal(args, notes, path, label)
+        if origin in (Union, types.UnionType):
+            return self.choice(args, notes, path, label)
+        if any(isinstance(note, Unknown) for note in notes):
+            raise refuse(path, *advice.NO_LITERAL)
         if _hashable(annotation) and annotation in SCALARS:
             return SCALARS[annotation]
         if annotation is Decimal:
             return decimal(*advice.digits(notes, path))
-        if origin in (Union, types.UnionType):
-            return self.choice(args, path, label)
-        if origin is Literal:
-            return self.literal(args, notes, path, label)
         return self.container(annotation, origin, args, path, label) or self.named_type(annotation, notes, path)
 
     def alias(self, annotation: Any, origin: Any, args: tuple[Any, ...], notes: list[Any], path: str) -> Kind:
@@ -121,13 +125,17 @@ class _Walk:
     def unfinished(self) -> Iterator[type]:
         return (record.model for record in self.records.values() if len(record.fields) < len(record.model.model_fields))
 
-    def choice(self, args: tuple[Any, ...], path: str, label: str) -> Kind:
+    def choice(self, args: tuple[Any, ...], notes: list[Any], path: str, label: str) -> Kind:
+        """What is noted of `X | None` is said of X, as pydantic has it; of several types it may be said of any."""
+        single = len(args) == 1 + (type(None) in args)
+        if not single and any(isinstance(note, Unknown) for note in notes):
+            raise refuse(path, *advice.NO_LITERAL)
         nullable, branches = False, list[Kind]()
         for arg in args:
             if arg is type(None):
                 nullable = True
                 continue
-            made = self.kind(arg, (), path, label)
+            made = self.kind(arg, notes if single else (), path, label)
             if isinstance(made, Choice):
                 nullable |= made.nullable
                 branches += made.branches
@@ -158,7 +166,7 @@ class _Walk:
 
     def enum(self, name: str, symbols: tuple[str, ...], default: str | None, source: Any, path: str) -> Enum:
         if not symbols:
-            raise refuse(path, f"{name} has no words", "give it one at least")
+            raise refuse(path, f"{name} has no words", "give it some: an empty enum has no value")
         for symbol in symbols:
             if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", symbol):
                 raise refuse(

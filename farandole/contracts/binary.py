@@ -7,6 +7,7 @@ A negative index of a union or an enum would count from the end, a boolean of 2 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from farandole.contracts.scalars import Misfit
@@ -20,6 +21,14 @@ def reader(schema: Any) -> Read:
     union comes as (full name, fields).
     """
     return _Compiler().of(schema)
+
+
+def compiler(named: Iterable[Any]) -> Callable[[Any], Read]:
+    """What makes readers of types that may refer to these named ones."""
+    made = _Compiler()
+    for schema in named:
+        made.of(schema)
+    return made.of
 
 
 class _Compiler:
@@ -38,13 +47,13 @@ class _Compiler:
             case {"type": "record" | "error"}:
                 return self._record(schema)
             case {"type": "enum"}:
-                return self._keep(schema, _enum(schema["symbols"]))
+                return self._keep(schema, enum(schema["symbols"]))
             case {"type": "fixed"}:
-                return self._keep(schema, _fixed(schema["size"]))
+                return self._keep(schema, fixed(schema["size"]))
             case {"type": "array", "items": items}:
-                return _doubles if items == "double" else _array(self.of(items))
+                return _doubles if items == "double" else array(self.of(items))
             case {"type": "map", "values": values}:
-                return _map(self.of(values))
+                return map_of(self.of(values))
             case _:
                 return self.of(schema["type"])
 
@@ -62,30 +71,14 @@ class _Compiler:
 
     def _record(self, schema: Any) -> Read:
         self._records.add(schema["name"])
-        plan = [(field["name"], self.of(field["type"])) for field in schema["fields"]]
-
-        def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
-            made = {}
-            name = ""
-            try:
-                for name, field in plan:
-                    made[name], at = field(data, at)
-            except Misfit as misfit:
-                raise misfit.within(f".{name}") from None
-            except (IndexError, struct.error):
-                raise Misfit("the bytes end in the middle").within(f".{name}") from None
-            except UnicodeDecodeError as error:
-                raise Misfit(f"no UTF-8: {error.reason}").within(f".{name}") from None
-            return made, at
-
-        return self._keep(schema, read)
+        return self._keep(schema, fields([(field["name"], self.of(field["type"])) for field in schema["fields"]]))
 
     def _union(self, union: list[Any]) -> Read:
         branches = [self.of(branch) for branch in union]
         records = [self._record_name(branch) for branch in union]
         if sum(name is not None for name in records) > 1:
             branches = [
-                read if name is None else _tagged(name, read) for name, read in zip(records, branches, strict=True)
+                read if name is None else tagged(name, read) for name, read in zip(records, branches, strict=True)
             ]
         count = len(branches)
 
@@ -103,12 +96,34 @@ class _Compiler:
         return name if name in self._records else None
 
 
-def _tagged(name: str, read: Read) -> Read:
-    def tagged(data: bytes, at: int) -> tuple[tuple[str, Any], int]:
+def fields(plan: list[tuple[str, Read]]) -> Read:
+    """A record's fields, in the order in which they lie."""
+
+    def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
+        made = {}
+        name = ""
+        try:
+            for name, field in plan:
+                made[name], at = field(data, at)
+        except Misfit as misfit:
+            raise misfit.within(f".{name}") from None
+        except (IndexError, struct.error):
+            raise Misfit("the bytes end in the middle").within(f".{name}") from None
+        except UnicodeDecodeError as error:
+            raise Misfit(f"no UTF-8: {error.reason}").within(f".{name}") from None
+        return made, at
+
+    return read
+
+
+def tagged(name: str, read: Read) -> Read:
+    """A record that was one of several."""
+
+    def named(data: bytes, at: int) -> tuple[tuple[str, Any], int]:
         value, at = read(data, at)
         return (name, value), at
 
-    return tagged
+    return named
 
 
 def _optional(value: Read, other: Read) -> Read:
@@ -123,7 +138,8 @@ def _optional(value: Read, other: Read) -> Read:
     return read
 
 
-def _enum(symbols: list[str]) -> Read:
+def enum(symbols: list[str]) -> Read:
+    """A word, by its place."""
     count = len(symbols)
 
     def read(data: bytes, at: int) -> tuple[str, int]:
@@ -135,14 +151,18 @@ def _enum(symbols: list[str]) -> Read:
     return read
 
 
-def _fixed(size: int) -> Read:
+def fixed(size: int) -> Read:
+    """So many bytes."""
+
     def read(data: bytes, at: int) -> tuple[bytes, int]:
         return data[at : at + size], at + size
 
     return read
 
 
-def _array(item: Read) -> Read:
+def array(item: Read) -> Read:
+    """Items in blocks."""
+
     def read(data: bytes, at: int) -> tuple[list[Any], int]:
         made: list[Any] = []
         count, at = count_of(data, at)
@@ -166,7 +186,9 @@ def _doubles(data: bytes, at: int) -> tuple[list[float], int]:
     return made, at
 
 
-def _map(item: Read) -> Read:
+def map_of(item: Read) -> Read:
+    """Texts and values in blocks."""
+
     def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
         made: dict[str, Any] = {}
         count, at = count_of(data, at)

@@ -6,7 +6,6 @@ import copy
 import json
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from io import BytesIO
 from typing import Any, cast
 
 import fastavro
@@ -14,9 +13,10 @@ from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canoni
 from pydantic import ValidationError
 
 from farandole.contracts import binary, framing, strict
+from farandole.contracts.adapting import adapter
 from farandole.contracts.annotations import kind_of
 from farandole.contracts.deriving import derive
-from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
+from farandole.contracts.envelope_fields import ENVELOPE, ENVELOPE_FIELDS, LEFT_EMPTY, Schema
 from farandole.contracts.json_form import Form, form_of
 from farandole.contracts.packing import Write
 from farandole.contracts.raw import Traits, plain
@@ -38,7 +38,9 @@ class Writer:
     meant: Any  #: the same with logical types
     fingerprint: bytes  #: CRC-64-AVRO, 8 bytes, little-endian as on the wire
     name: str  #: full Avro name
+    aliases: tuple[str, ...]  #: the full names that it had before, the first one first
     missing: tuple[str, ...]  #: envelope fields it lacks: a stranger's schema
+    odd: str | None  #: an envelope field that it has in another unit
     recursive: bool  #: a record in it may hold one of its own kind
     read: Unpack  #: of a record's fields from its bytes
 
@@ -48,17 +50,9 @@ class Writer:
         return "topic" in self.schema
 
     @property
-    def aliases(self) -> tuple[str, ...]:
-        """The full names that it had before, the first one first."""
-        return tuple(self._full(alias) for alias in self.schema.get("aliases", ()))
-
-    @property
     def identity(self) -> str:
         """The full name it had at first. Part of ids: a class that is renamed derives the same ids as before."""
         return self.aliases[0] if self.aliases else self.name
-
-    def _full(self, alias: str) -> str:
-        return alias if "." in alias else f"{self.name.rpartition('.')[0]}.{alias}"
 
     @property
     def stage(self) -> str | None:
@@ -80,14 +74,26 @@ def writer(schema: Schema) -> Writer:
         canonical = to_parsing_canonical_form(copy.deepcopy(schema))
         digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
         names = {field["name"] for field in schema["fields"]}
+        name = str(parsed["name"])
+        aliases = tuple(_full(alias, name) for alias in _aliases(schema))
+        odd = disagreement(meant, {"type": "record", "name": "Envelope", "fields": ENVELOPE})
         recursive, read = Traits(parsed).recursive, binary.reader(parsed)
     except (SchemaParseException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
-    aliases = schema.get("aliases", [])
-    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
-        raise ConfigurationError(f"not an Avro schema: aliases is {aliases!s:.60}; expected a list of names")
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
-    return Writer(schema, parsed, meant, digest, str(parsed["name"]), missing, recursive, read)
+    return Writer(schema, parsed, meant, digest, name, aliases, missing, odd, recursive, read)
+
+
+def _aliases(schema: Schema) -> list[str]:
+    found = schema.get("aliases", [])
+    if not isinstance(found, list) or not all(isinstance(alias, str) for alias in found):
+        raise TypeError(f"aliases is {found!s:.60}; expected a list of names")
+    return found
+
+
+def _full(alias: str, name: str) -> str:
+    """An alias of `name`, in its namespace where it names none."""
+    return alias if "." in alias else f"{name.rpartition('.')[0]}.{alias}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,10 +150,11 @@ def contract(event: type[Event], flow: str) -> Contract:
 
 
 @cache
-def without(reader: Writer, fields: tuple[str, ...]) -> Writer:
-    """`reader` less some envelope fields: the reading side for a stranger's schema, which lacks them."""
-    kept = [field for field in reader.schema["fields"] if field["name"] not in fields]
-    return writer(reader.schema | {"fields": kept})
+def lenient(reader: Writer, missing: tuple[str, ...]) -> Writer:
+    """`reader` for strangers' schemas: less the envelope fields that are missing there, null where one may be left empty."""
+    kept = [field for field in reader.schema["fields"] if field["name"] not in missing]
+    fields = [field | ({"type": [field["type"], "null"]} if field["name"] in LEFT_EMPTY else {}) for field in kept]
+    return writer(reader.schema | {"fields": fields})
 
 
 @cache
@@ -167,9 +174,10 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
         reader = _also_called(reader, written.name)
     if reader and (wrong := _disagreement(written, reader)):
         raise Poison("invalid", f"{written.name}: {wrong}")
-    at = framing.body_at(value)
+    other = reader is not None and reader.fingerprint != written.fingerprint
     try:
-        fields, end = written.read(value, at)
+        read = _adapted(written, reader) if reader and other else written.read
+        fields, end = read(value, framing.body_at(value))
     except Misfit as misfit:
         raise Poison("undecodable", f"not a {written.name}: field {misfit.path[1:]}: {misfit}") from misfit
     except RecursionError as error:
@@ -177,20 +185,12 @@ def decode(value: bytes, written: Writer, reader: Writer | None = None) -> dict[
     if end != len(value):
         wrong = f"{len(value) - end} bytes too many" if end < len(value) else "the bytes end in the middle"
         raise Poison("undecodable", f"not a {written.name}: {wrong}")
-    if reader is None or reader.fingerprint == written.fingerprint:
-        return cast(dict[str, Any], fields)
-    return _resolved(value[at:], written, reader)
+    return cast(dict[str, Any], fields)
 
 
-def _resolved(data: bytes, written: Writer, reader: Writer) -> dict[str, Any]:
-    """The fields as `reader` wants them, of bytes that were read strictly before, since fastavro takes what no writer makes."""
-    # the strict pass has bounded the depth: compiled code recurses on the C stack, where too much of it ends the process
-    try:
-        return cast(
-            dict[str, Any], fastavro.schemaless_reader(BytesIO(data), written.parsed, reader.parsed, True, True)
-        )
-    except Exception as error:
-        raise Poison("undecodable", f"not a {reader.name}: {type(error).__name__} {_first_line(error)}") from error
+@lru_cache(1000)
+def _adapted(written: Writer, reader: Writer) -> Unpack:
+    return adapter(written.parsed, reader.parsed)
 
 
 @lru_cache(1000)

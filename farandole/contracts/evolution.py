@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.resolution import HARMLESS, Fault, faults
+from farandole.contracts.resolution import HARMLESS, Fault, faults, last
 
 Reader = Literal["old", "new"]
 
@@ -41,7 +41,12 @@ class Break:
         return [sentences[reader] for reader in self.readers]
 
 
-_VERBS = {"topic": "never meet", "renamed": "lose the value in", "gone": "pass over"}
+_VERBS = {
+    "topic": "never meet",
+    "renamed": "lose the value in",
+    "gone": "pass over",
+    "first_name": "may get twice, under two ids,",
+}
 
 
 def problems(old: Schema, new: Schema) -> list[Break]:
@@ -150,6 +155,10 @@ def _properties(old: Schema, new: Schema) -> Iterator[Break]:
     """What the schema says of the event beside its fields; a schema of fields alone says nothing to compare."""
     if "topic" not in old or "topic" not in new:
         return
+    first = _first_name(old)
+    if first != _first_name(new):
+        what = f"its first name was {first}, is {_first_name(new)}: ids come from it, so what both handle comes twice"
+        yield Break("", "first_name", what, f"name {first} first: aliases=({first!r}, …)", ("old",))
     alike = _on_the_wire(old) == _on_the_wire(new)
     for name in ("topic", "stage", "terminal", "blocks", "ingest"):
         was, now = old.get(name), new.get(name)
@@ -161,6 +170,10 @@ def _properties(old: Schema, new: Schema) -> Iterator[Break]:
             yield Break("", name, f"{what}: jobs in flight would wait where nobody looks", instead, ("old", "new"))
         else:
             yield Break("", name, what, _ALIKE if alike and name != "ingest" else _IN_FLIGHT[name](was, now), ())
+
+
+def _first_name(schema: Schema) -> str:
+    return last((schema.get("aliases") or [schema["name"]])[0])
 
 
 _IN_FLIGHT: dict[str, Callable[[Any, Any], str]] = {

@@ -27,7 +27,7 @@ class Drift:
 
 
 def derived(project: Project, flow: str) -> dict[Path, Schema]:
-    """What each .avsc of the project should hold: its own event types and the runtime's two, part of the contract."""
+    """What each .avsc of the project should hold: its own event types and the runtime's, part of the contract."""
     schemas = [derive(event, flow) for event in (*event_classes(project), *RUNTIME_EVENTS)]
     return {project.schemas / f"{schema['namespace']}.{schema['name']}.avsc": schema for schema in schemas}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from farandole.contracts.envelope_fields import Schema
 from farandole.contracts.evolution import Break, problems
+from farandole.contracts.resolution import full_name
 
 #: What the class is called in sentences until it is released.
 NEXT = "the next version"
@@ -106,11 +107,6 @@ def _come_back(history: History, schema: Schema) -> Iterator[Finding]:
 
 def _fields(schema: Schema) -> set[str]:
     return {field["name"] for field in schema["fields"]}
-
-
-def full_name(schema: Schema) -> str:
-    """The full Avro name of an event's schema."""
-    return f"{schema['namespace']}.{schema['name']}"
 
 
 def earlier_names(schema: Schema) -> list[str]:

@@ -10,6 +10,7 @@ from farandole.contracts import framing
 from farandole.contracts.codec import Writer, writer
 from farandole.contracts.registry import Registry
 from farandole.contracts.schema_log import SchemaLog
+from farandole.contracts.units import disagreement
 from farandole.errors import ConfigurationError, Poison
 from farandole.settings import Settings
 
@@ -17,6 +18,9 @@ from farandole.settings import Settings
 #: What names it meanwhile is poison, although the schema may have come since: long enough to spare the broker, short
 #: enough that who publishes a schema late finds few dead letters to redrive.
 ABSENT_FOR = 5.0
+
+#: Ids are signed in a registry. Asked for a larger one, Confluent's answers as to a wrong path, which is waited out.
+_LARGEST = 2**31 - 1
 
 
 class Schemas:
@@ -73,19 +77,16 @@ class Schemas:
             fingerprints = {found for key in unknown if (found := framing.fingerprint_in(key))}
             if self._log.unknown(fingerprints):
                 self._log.read_on()
+            now = self._clock()
+            self._absent = {key: absent for key, absent in self._absent.items() if absent[0] > now}
             absent: dict[bytes, str] = {}
             for key in unknown:
                 try:
                     self._known[key] = self._find(key)
                 except Poison as poison:
                     absent[key] = str(poison)
-            self._note(absent)
-
-    def _note(self, absent: dict[bytes, str]) -> None:
-        """Keep why these are absent, from now on: looking up many ids in a registry may take longer than `ABSENT_FOR`."""
-        now = self._clock()
-        kept = {key: told for key, told in self._absent.items() if told[0] > now and key not in self._known}
-        self._absent = kept | {key: (now + ABSENT_FOR, why) for key, why in absent.items()}
+            until = self._clock() + ABSENT_FOR  # from now on: many lookups in a registry may take longer than that
+            self._absent |= {key: (until, why) for key, why in absent.items()}
 
     def writer(self, key: bytes) -> Writer:
         """The schema of `key`, as far as it was learned. Raises Poison("unknown_schema") when it was not."""
@@ -106,6 +107,8 @@ class Schemas:
                 "unknown_schema",
                 f"the value has Confluent's framing with schema id {number}, and SCHEMA_REGISTRY_URL is not set",
             )
+        if number > _LARGEST:
+            raise Poison("unknown_schema", f"schema id {number} is larger than any registry gives")
         return self._registered(self._registry, number, fingerprint)
 
     def _registered(self, registry: Registry, number: int, fingerprint: bytes | None) -> Writer:
@@ -123,4 +126,6 @@ class Schemas:
         if self._log.get(found.fingerprint) is None:
             self._log.read_on()  # what its events mean is told there: a stranger does not say it, and of schemas that
             # differ in that alone some registries keep the first
-        return self._log.get(found.fingerprint) or self._log.add(found, last=False)
+        held = self._log.add(found, latest=False)
+        # what a fingerprint does not cover may differ: an id names one schema, and that is the one which counts
+        return found if disagreement(found.meant, held.meant) else held

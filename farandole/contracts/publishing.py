@@ -38,17 +38,20 @@ def publish(
         topics.ensure(
             settings, [topic for topic in topics.of_events(settings, ()) if topic.name == schema_log.SCHEMA_TOPIC]
         )
-    elif topics.missing(settings, {schema_log.SCHEMA_TOPIC}):  # else nobody would answer, which says less
-        raise topics.absent([settings.topic(schema_log.SCHEMA_TOPIC)])
-    schema_log.publish(settings, writers(own, settings.flow))
     contracts = {event: codec.contract(event, settings.flow) for event in own}
-    if not settings.schema_registry_url:
-        return contracts
+    if settings.schema_registry_url:  # first: what it refuses is never the latest schema of anybody
+        wanted = settings.register_schemas if registering is None else registering
+        contracts = _registered(settings, contracts, registering=wanted)
+    schema_log.publish(settings, writers(own, settings.flow))
+    return contracts
+
+
+def _registered(
+    settings: Settings, contracts: dict[type[Event], Contract], *, registering: bool
+) -> dict[type[Event], Contract]:
     check_subjects(settings, contracts.values())
     with closing(Registry(settings)) as registry:
-        ask = (
-            registry.register if (settings.register_schemas if registering is None else registering) else registry.find
-        )
+        ask = registry.register if registering else registry.find
         return {
             event: made.registered(ask(_subject(settings, made), made.writer.schema))
             for event, made in contracts.items()

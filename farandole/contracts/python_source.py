@@ -13,11 +13,12 @@ from pydantic import PydanticUserError
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.python_layout import Unfit, call, doc, imports, quoted
-from farandole.contracts.python_types import Annotations, full_name, members, named_types, outline, short
+from farandole.contracts.python_types import Annotations, members, named_types, outline
+from farandole.contracts.resolution import full_name, last
 from farandole.errors import ConfigurationError
 from farandole.event import Event
 
-_TITLE = '"""Events of other teams, written by `farandole schemas python`: write it anew rather than change it."""'
+HEADER = '"""Events of other teams, written by `farandole schemas python`: write it anew rather than change it."""'
 
 
 def source(schemas: Sequence[Schema], *, topic: str | None = None, view: bool = False) -> str:
@@ -57,7 +58,7 @@ class _Module:
         self.schemas, self.topic, self.view = schemas, topic, view
         self.where = ""  #: the schema that is being written
         self.named = _named(schemas)
-        events = {short(schema["name"]) for schema in schemas}
+        events = {last(schema["name"]) for schema in schemas}
         fields = {field["name"] for one in (*schemas, *self.named.values()) for field in one.get("fields", ())}
         _check_names({*self.named, *events, *fields})
         self.types = Annotations(self.named, self.named.keys() | events, self.need, view=view)
@@ -73,12 +74,12 @@ class _Module:
         for name, other in self.others.items():
             self.classes[name] += f"\n\n\n{other} = {name}"
         body = [*self.classes.values(), *(["\n".join(after)] if after else [])]
-        return "\n\n".join([_TITLE, "from __future__ import annotations", *imports(self.types.imports)]) + (
+        return "\n\n".join([HEADER, "from __future__ import annotations", *imports(self.types.imports)]) + (
             "\n\n\n" + "\n\n\n".join(body) + "\n"
         )
 
     def event(self, schema: Schema) -> None:
-        name = short(schema["name"])
+        name = last(schema["name"])
         if name in self.classes:
             raise ConfigurationError(f"two schemas are called {name}; write their classes into two files")
         called = f"{name}_" if keyword.iskeyword(name) else name
@@ -106,7 +107,7 @@ class _Module:
         self.classes[name] = "\n".join([*lines, *written])
 
     def aliases(self, schema: Schema) -> list[str]:
-        found = [short(alias) for alias in schema.get("aliases", ())]
+        found = [last(alias) for alias in schema.get("aliases", ())]
         return [f"aliases=({', '.join(quoted(one, one) for one in found)},)"] if found else []
 
     def need(self, name: str) -> str:
@@ -123,7 +124,7 @@ class _Module:
         return self.others.setdefault(name, self.types.free(name)) if name in self.types.fields else name
 
     def record(self, schema: Schema) -> str:
-        name = short(schema["name"])
+        name = last(schema["name"])
         written = self.body(schema, schema["fields"], f"{self.where}, record {name}")
         return "\n".join([f"class {name}({self.part()}):", *written])
 
@@ -139,7 +140,7 @@ class _Module:
         return called
 
     def enum(self, schema: Schema) -> str:
-        name = short(schema["name"])
+        name = last(schema["name"])
         lines = [f"class {name}({self.types.use('enum', 'StrEnum')}):", *doc(schema)]
         _check_names(schema["symbols"])
         lines += [f"    {member} = {quoted(symbol, name)}" for symbol, member in members(schema["symbols"]).items()]
@@ -200,10 +201,10 @@ def _check_names(names: Iterable[str]) -> None:
 def _named(schemas: Sequence[Schema]) -> dict[str, Schema]:
     """The named types of all schemas by their short names. Raises ConfigurationError when two differ."""
     found: dict[str, Schema] = {}
-    events = {short(schema["name"]) for schema in schemas}
+    events = {last(schema["name"]) for schema in schemas}
     for schema in schemas:
         for one in named_types(schema):
-            name = short(one["name"])
+            name = last(one["name"])
             if name in events:
                 raise ConfigurationError(
                     f"{full_name(schema)}: its type {name} is called like an event; two classes cannot be"

@@ -9,6 +9,7 @@ from typing import Any
 
 from farandole.contracts.envelope_fields import Schema
 from farandole.contracts.python_layout import Unfit, bytes_literal, quoted
+from farandole.contracts.resolution import last
 
 #: Avro types, with a logical type behind a colon, and where their Python type comes from.
 _PLAIN: dict[str, tuple[str, str]] = {
@@ -57,11 +58,6 @@ def _named_in(kind: Any) -> Iterator[Schema]:
                 yield from _named_in(kind[key])
 
 
-def short(name: str) -> str:
-    """A name without its namespace."""
-    return name.rpartition(".")[2]
-
-
 def members(symbols: Iterable[str]) -> dict[str, str]:
     """What an enum's symbols are called in its class: in capitals, which no method of text is called by."""
     found: dict[str, str] = {}
@@ -74,20 +70,14 @@ def members(symbols: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def full_name(schema: Schema) -> str:
-    """A schema's name with its namespace."""
-    name = str(schema["name"])
-    return f"{schema['namespace']}.{name}" if "." not in name and schema.get("namespace") else name
-
-
 def outline(kind: Any, *, inner: bool = False) -> Any:
     """A type with names in place of the types defined in it, so that two places that define it can be compared."""
     if isinstance(kind, str):
-        return short(kind)
+        return last(kind)
     if isinstance(kind, list):
         return [outline(one, inner=True) for one in kind]
     if kind.get("type") in _NAMED and inner:
-        return short(kind["name"])
+        return last(kind["name"])
     return {
         key: outline(one, inner=True) if key in ("type", "items", "values", "fields") else one
         for key, one in kind.items()
@@ -129,8 +119,8 @@ class Annotations:
         if isinstance(kind, list):
             return self._union(kind, path, notes)
         if isinstance(kind, str):
-            if short(kind) in self._named:
-                return self._of_named(self._named[short(kind)], path)
+            if last(kind) in self._named:
+                return self._of_named(self._named[last(kind)], path)
             return self._plain(kind, None, path, notes)
         inner = kind["type"]
         if inner in _NAMED:
@@ -149,7 +139,7 @@ class Annotations:
     def _of_named(self, kind: Schema, path: str) -> str:
         if kind["type"] == "fixed":
             raise Unfit(f"{path}: a fixed of {kind['size']} bytes has no class form here; expected bytes")
-        return self._need(short(kind["name"]))
+        return self._need(last(kind["name"]))
 
     def _union(self, branches: list[Any], path: str, notes: list[str]) -> str:
         others = [branch for branch in branches if branch != "null"]
@@ -165,7 +155,7 @@ class Annotations:
     def _what(self, kind: Any) -> str:
         """The Avro type that carries one branch of a union."""
         if isinstance(kind, str):
-            return str(self._named[short(kind)]["type"]) if short(kind) in self._named else kind
+            return str(self._named[last(kind)]["type"]) if last(kind) in self._named else kind
         return self._what(kind["type"])
 
     def _plain(self, kind: str, logical: str | None, path: str, notes: list[str]) -> str:
@@ -198,8 +188,8 @@ class Annotations:
             return self.default(kind[0], value, path)
         if value is None:
             return "None"
-        if isinstance(kind, str) and short(kind) in self._named:
-            kind = self._named[short(kind)]
+        if isinstance(kind, str) and last(kind) in self._named:
+            kind = self._named[last(kind)]
         plain = kind if isinstance(kind, str) else kind["type"]
         if plain == "array":
             return f"[{', '.join(self.default(kind['items'], one, path) for one in value)}]"
@@ -207,11 +197,11 @@ class Annotations:
             inner = (f"{quoted(key, path)}: {self.default(kind['values'], one, path)}" for key, one in value.items())
             return f"{{{', '.join(inner)}}}"
         if plain == "enum":
-            return f"{self._need(short(kind['name']))}.{members(kind['symbols'])[value]}"
+            return f"{self._need(last(kind['name']))}.{members(kind['symbols'])[value]}"
         if plain == "record":
             named = {field["name"]: field["type"] for field in kind["fields"]}
             given = (f"{name}={self.default(named[name], one, path)}" for name, one in value.items() if name in named)
-            return f"{self._need(short(kind['name']))}({', '.join(given)})"
+            return f"{self._need(last(kind['name']))}({', '.join(given)})"
         return self._plain_default(kind, plain, value, path)
 
     def _plain_default(self, kind: Any, plain: Any, value: Any, path: str) -> str:

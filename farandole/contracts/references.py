@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from farandole.contracts.envelope_fields import Schema
+from farandole.contracts.resolution import PRIMITIVES
 
-_PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 _NAMED = frozenset(("record", "error", "enum", "fixed"))
 
 
@@ -74,10 +74,10 @@ class _Inlining:
             return schema | {"items": self.of(schema.get("items"), space)}
         if kind == "map":
             return schema | {"values": self.of(schema.get("values"), space)}
-        return schema if isinstance(kind, str) and kind in _PRIMITIVES else schema | {"type": self.of(kind, space)}
+        return schema if isinstance(kind, str) and kind in PRIMITIVES else schema | {"type": self.of(kind, space)}
 
     def _named(self, name: str, space: str) -> Any:
-        if name in _PRIMITIVES:
+        if name in PRIMITIVES:
             return name
         full = name if "." in name or not space else f"{space}.{name}"
         if full not in self._known and name in self._known:

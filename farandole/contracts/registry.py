@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from farandole.contracts import references
 from farandole.contracts.codec import Contract
 from farandole.contracts.envelope_fields import Schema
+from farandole.contracts.resolution import full_name
 from farandole.errors import ConfigurationError, Poison, Unreachable
 from farandole.settings import Settings
 
@@ -94,7 +95,7 @@ class Registry:
         found = self._client.lookup(subject, _text(schema))
         if found is None:
             raise ConfigurationError(
-                f"schema {_full_name(schema)} is not registered under subject {subject} in the registry at {self.url}, and "
+                f"schema {full_name(schema)} is not registered under subject {subject} in the registry at {self.url}, and "
                 "FARANDOLE_REGISTER_SCHEMAS is false: run `farandole schemas publish`"
             )
         return found
@@ -158,11 +159,6 @@ def _instead(schema: Schema) -> str:
             "the alias, or set FARANDOLE_SUBJECTS=topic-record for all programs of the flow"
         )
     return "if no reader of that version runs any more (`farandole schemas retire`), delete it from the subject, too"
-
-
-def _full_name(schema: Schema) -> str:
-    space, name = schema.get("namespace"), str(schema["name"])
-    return f"{space}.{name}" if space and "." not in name else name
 
 
 def _text(schema: Schema) -> str:

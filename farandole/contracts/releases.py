@@ -14,7 +14,8 @@ from typing import Any
 from farandole.contracts import codec, framing
 from farandole.contracts.envelope_fields import Schema
 from farandole.contracts.examples import examples
-from farandole.contracts.history import Finding, History, findings, full_name, without
+from farandole.contracts.history import Finding, History, findings, without
+from farandole.contracts.resolution import full_name
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Poison
 from farandole.project import Project
 
@@ -90,16 +91,23 @@ def release(project: Project, schemas: Iterable[Schema]) -> list[tuple[str, int]
     return made
 
 
-def retire(project: Project, name: str, version: int | None) -> int:
+def retire(project: Project, name: str, version: int | None, living: Iterable[str]) -> int:
     """Note that no reader of `version` (default: of any) or an older one runs any more. Returns that version.
 
-    Raises FarandoleError when there is no such release.
+    Raises FarandoleError when there is no such release, or when it is the last one of a type in `living`, the full names of
+    the types that have a class: its readers are the ones that run.
     """
     history = histories(project).get(name)
     if history is None or (version is not None and version not in history.versions):
         wanted = name if history is None else f"version {version} of {name}"
         there = ", ".join(histories(project)) if history is None else f"versions 1 to {history.last}"
         raise FarandoleError(f"{wanted} was not released; there is: {there or 'nothing'}", ExitCode.NOT_FOUND)
+    if name in living and version in (None, history.last):
+        raise FarandoleError(
+            f"version {history.last} of {name} is what its class is, or was until the next release: its readers run; expected "
+            f"an older version, or a type whose class is gone",
+            ExitCode.USAGE,
+        )
     up_to = max(version or history.last, history.retired)
     (project.root / FOLDER / name / RETIRED).write_text(f"{up_to}\n", encoding="utf-8")
     return up_to
@@ -130,13 +138,16 @@ def _damage_of(folder: Path) -> Iterator[Damage]:
 
 
 def _wrong_records(folder: Path, number: int, schema: Schema, values: list[Any]) -> Iterator[Damage]:
-    found = sorted(folder.glob(f"{number}-*.bin"))
-    if len(found) != len(values):
-        yield Damage(folder / f"{number}.json", f"holds {len(values)} records, there are {len(found)} beside it")
-    for at, value in enumerate(values, 1):
-        path = folder / f"{number}-{at}.bin"
+    wanted = {folder / f"{number}-{at}.bin": value for at, value in enumerate(values, 1)}
+    for path in sorted(set(folder.glob(f"{number}-*.bin")) - wanted.keys()):
+        yield Damage(
+            path, f"is none of the records of {number}.json; remove it, or take that back from version control"
+        )
+    for path, value in wanted.items():
         try:
-            if path in found and _decoded(path.read_bytes(), schema) != value:
+            if not path.exists():
+                yield Damage(path, "is gone; take it back from version control")
+            elif _decoded(path.read_bytes(), schema) != value:
                 yield Damage(path, f"no longer decodes to what {number}.json says")
         except (Poison, ConfigurationError) as error:
             yield Damage(path, f"no longer decodes: {error}")
@@ -149,8 +160,7 @@ def _decoded(raw: bytes, schema: Schema) -> Any:
     written = codec.writer(schema)
     if not raw.startswith(framing.single_object(written.fingerprint)):
         raise Poison("unknown_schema", f"its first bytes do not name schema {written.fingerprint.hex()}")
-    codec.decode(raw, written)
-    return _plain(codec.decode(raw, codec.writer(without(schema, "logicalType"))))
+    return _plain(codec.decode(raw, written))
 
 
 def _plain(value: Any) -> Any:

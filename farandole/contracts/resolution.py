@@ -228,6 +228,11 @@ def _aliases(node: Schema) -> set[str]:
     return {last(alias) for alias in node.get("aliases", ())}
 
 
+def full_name(schema: Schema) -> str:
+    """A schema's name with its namespace."""
+    return _full(str(schema["name"]), schema.get("namespace") or "")
+
+
 def last(name: str) -> str:
     """A full name without its namespace."""
     return name.rpartition(".")[2]

@@ -54,7 +54,8 @@ def shown(value: object) -> str:
     except Exception:  # noqa: BLE001  a user's class may raise anything
         text = "?"
     kind = type(value).__name__
-    return f"{kind} {text if len(text) <= 60 else text[:57] + '…'}" if value is not None else "None"
+    short = text if len(text) <= 60 else text[:57] + "…"
+    return short if value is None or kind in text.partition("(")[0].split(".") else f"{kind} {short}"
 
 
 def expected(what: str, value: object) -> Misfit:

@@ -39,16 +39,16 @@ class SchemaLog:
         self._next = 0
         self._last: tuple[int, Any] | None = None  #: offset and timestamp of the last record that was read
 
-    def add(self, known: Writer, *, last: bool = True) -> Writer:
+    def add(self, known: Writer, *, latest: bool = True) -> Writer:
         """Hold a schema; of two with one fingerprint the one that says what its events mean, the later one if both do.
 
-        `last`: events of this name are written with it now.
+        Without `latest` it was found by its id, so that nothing tells whether it is later than what is held.
         """
         held = self._writers.get(known.fingerprint)
-        if held is None or (known.declared and held.schema != known.schema):
+        if held is None or (known.declared and (latest or not held.declared) and held.schema != known.schema):
             self._writers[known.fingerprint] = held = known
         if known.declared:
-            if last or known.name not in self._declared:
+            if latest or known.name not in self._declared:
                 self._declared[known.name] = known
             for earlier in known.aliases:  # a stranger may write by it still, and never has one been declared
                 self._declared.setdefault(earlier, known)
@@ -136,6 +136,5 @@ def publish(settings: Settings, contracts: Iterable[Contract | Writer]) -> None:
             on_delivery=lambda error, _: failures.append(error.str()) if error else None,
         )
     if plain.flush(kafka.ANSWER) or failures:
-        raise Unreachable(
-            f"schemas could not be written to {settings.topic(SCHEMA_TOPIC)}: {(failures or ['no answer'])[0]}"
-        )
+        why = (failures or ["no answer; `farandole topics --check` says whether it is there"])[0]
+        raise Unreachable(f"schemas could not be written to {settings.topic(SCHEMA_TOPIC)}: {why}")

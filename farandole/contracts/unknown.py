@@ -40,5 +40,7 @@ def unknown_of(kind: type[enum.Enum], path: str) -> str | None:
     found = getattr(symbol, "value", symbol)
     words = [member.value for member in kind]
     if found not in words:
-        raise ConfigurationError(f"{path}: {example} is {found!r}; expected one of {words}")
+        raise ConfigurationError(
+            f"{path}: {kind.__name__}.__unknown__ is {found!r}; expected one of {', '.join(words)}"
+        )
     return str(found)

@@ -95,6 +95,7 @@ BREAKS = {
         one("int", default=0), record(("y", "int", {"aliases": ["x"], "default": 0})), "x", "renamed", OLD,
     ),
     "the event by another name": (record(), record(name="Ordered"), "", "name", BOTH),
+    "another first name": (record(topic="a"), record(topic="a", aliases=["Bought"]), "", "first_name", OLD),
     "another topic": (record(topic="orders.a"), record(topic="orders.b"), "", "topic", ("old", "new")),
 }  # fmt: skip
 
@@ -118,6 +119,7 @@ FINE = {
     "another order": (record(("x", "int"), ("y", "int")), record(("y", "int"), ("x", "int"))),
     "a symbol added, with a default symbol": (one(WITH_DEFAULT), one(WITH_DEFAULT | {"symbols": ["calm", "cross", "sad"]})),
     "the event renamed, with an alias": (record(), record(name="Ordered", aliases=["Placed"])),
+    "renamed twice": (record(topic="a", aliases=["X"]), record(name="Ordered", topic="a", aliases=["X", "Placed"])),
     "renamed, with a full alias": (record(), record(name="Ordered", aliases=["orders.Placed"])),
     "another namespace": (record(), record(namespace="shop")),
     "what it is, in words": (one("int"), one("int", doc="how many") | {"doc": "An order."}),

@@ -122,18 +122,28 @@ def test_a_break_is_told_where_and_only_where_a_record_cannot_be_read(pair: tupl
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(pairs())
-def test_the_runtime_reads_what_breaks_nobody_and_refuses_what_cannot_be_read(pair: tuple[Schema, Schema]) -> None:
+def test_the_runtime_reads_what_fastavro_does_and_refuses_what_cannot_be_read(pair: tuple[Schema, Schema]) -> None:
     for written, wanted in (pair, pair[::-1]):
         writer, reader = codec.writer(written), codec.writer(wanted)
         names = Named(written)
         for _, raw in edges(names.root, names):
             try:
-                fastavro.schemaless_reader(BytesIO(raw), copy.deepcopy(written), copy.deepcopy(wanted))
+                read = fastavro.schemaless_reader(BytesIO(raw), writer.parsed, reader.parsed)
             except Exception:  # noqa: BLE001  however it fails, the record cannot be read
                 with pytest.raises(Poison):
                     codec.decode(framing.single_object(writer.fingerprint) + raw, writer, reader)
             else:
-                codec.decode(framing.single_object(writer.fingerprint) + raw, writer, reader)
+                found = codec.decode(framing.single_object(writer.fingerprint) + raw, writer, reader)
+                assert untold(found) == read
+
+
+def untold(value: Any) -> Any:
+    """Without the names of records that were one of several."""
+    if isinstance(value, tuple):
+        return untold(value[1])
+    if isinstance(value, dict):
+        return {name: untold(inner) for name, inner in value.items()}
+    return [untold(inner) for inner in value] if isinstance(value, list) else value
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

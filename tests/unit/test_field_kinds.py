@@ -121,6 +121,14 @@ KEPT: list[tuple[Any, Any, Any]] = [
     (Level, Level.LOW, {"type": "enum", "name": "Level", "symbols": ["low", "high"]}),
     (Literal["a", "b"], "a", {"type": "enum", "name": "X", "symbols": ["a", "b"]}),
     (Annotated[Literal["a", "b"], Unknown("b")], "a", {"type": "enum", "name": "X", "symbols": ["a", "b"], "default": "b"}),
+    (
+        Annotated[Literal["a", "b"] | None, Unknown("b")], "a",
+        ["null", {"type": "enum", "name": "X", "symbols": ["a", "b"], "default": "b"}],
+    ),
+    (
+        Annotated[Decimal | None, Field(max_digits=6, decimal_places=2)], Decimal("1.50"),
+        ["null", {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}],
+    ),
     (Literal["a", None], None, ["null", {"type": "enum", "name": "X", "symbols": ["a"]}]),
     (list[Literal["a"]], ["a"], {"type": "array", "items": {"type": "enum", "name": "X", "symbols": ["a"]}}),
     (Side, "left", {"type": "enum", "name": "Side", "symbols": ["left", "right"]}),

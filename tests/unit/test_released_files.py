@@ -29,11 +29,11 @@ def deploy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deploys:
         ("1.json", lambda raw: b"[]", "1.json: is no JSON object"),
         ("1-1.bin", lambda raw: raw[:-1], "1-1.bin: no longer decodes"),
         ("1-2.bin", lambda raw: raw[:2] + bytes(8) + raw[10:], "1-2.bin: no longer decodes: its first bytes do not name"),
-        ("1-2.bin", None, "1.json: holds 2 records, there are 1 beside it"),
+        ("1-2.bin", None, "1-2.bin: is gone"),
         ("1.json", None, "1.json: is gone"),
         ("1.avsc", lambda raw: b'{"type": "record"}', "1.avsc: is not an Avro schema: record; take it back"),
         ("1.avsc", lambda raw: b"[" * 100_000, "1.avsc: is not JSON"),
-        ("1.json", lambda raw: b'{"schema": 5, "records": 7}', "1.json: holds 0 records, there are 2 beside it"),
+        ("1.json", lambda raw: b'{"schema": 5, "records": 7}', "1-1.bin: is none of the records of 1.json"),
     ],
 )  # fmt: skip
 def test_a_released_file_that_was_touched_is_found(
@@ -95,6 +95,13 @@ def test_a_type_is_shown_and_compared_with_its_last_release(deploy: Deploys) -> 
 def test_what_is_not_there_is_named_with_what_is(command: tuple[str, ...], told: str, deploy: Deploys) -> None:
     deploy.released()
     assert told in farandole("schemas", *command, code=4)
+
+
+@pytest.mark.parametrize("version", [(), ("1",)])
+def test_the_version_that_runs_cannot_be_retired(version: tuple[str, ...], deploy: Deploys) -> None:
+    folder = deploy.released()
+    assert "its readers run" in farandole("schemas", "retire", "Placed", *version, code=2)
+    assert not (folder / "tests/golden/orders.Placed/retired").exists()
 
 
 def test_an_edited_number_of_retired_versions_is_named(deploy: Deploys) -> None:

@@ -153,6 +153,13 @@ def test_a_view_of_the_project_s_own_event_that_does_not_fit_is_a_problem_of_the
     )
 
 
+def test_a_view_of_an_event_that_its_topic_does_not_have_is_a_problem_of_the_graph(tmp_path: Path) -> None:
+    events = THEIRS.replace('name="Submitted"', 'name="Submited"')
+    events += "class Submitted(Event, topic='.submitted', ingest=True):\n    sender: str\n"
+    problems = graph(another(tmp_path, events)).problems
+    assert "Mail is a view of Submited; jobs.submitted has Submitted" in problems
+
+
 class Category(StrEnum):
     """Fewer words than the event's own class of this name has."""
 
