@@ -76,11 +76,11 @@ def writer(schema: Schema) -> Writer:
         names = {field["name"] for field in schema["fields"]}
         name = str(parsed["name"])
         aliases = _aliases(schema.get("aliases", []), name)
+        odd = disagreement(meant, {"type": "record", "name": "Envelope", "fields": ENVELOPE})
         recursive, read = Traits(parsed).recursive, binary.reader(parsed)
     except (SchemaParseException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
-    odd = disagreement(meant, {"type": "record", "name": "Envelope", "fields": ENVELOPE})
     return Writer(schema, parsed, meant, digest, name, aliases, missing, odd, recursive, read)
 
 

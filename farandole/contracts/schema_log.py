@@ -136,6 +136,5 @@ def publish(settings: Settings, contracts: Iterable[Contract | Writer]) -> None:
             on_delivery=lambda error, _: failures.append(error.str()) if error else None,
         )
     if plain.flush(kafka.ANSWER) or failures:
-        raise Unreachable(
-            f"schemas could not be written to {settings.topic(SCHEMA_TOPIC)}: {(failures or ['no answer'])[0]}"
-        )
+        why = (failures or ["no answer; `farandole topics --check` says whether it is there"])[0]
+        raise Unreachable(f"schemas could not be written to {settings.topic(SCHEMA_TOPIC)}: {why}")

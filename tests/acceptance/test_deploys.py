@@ -20,6 +20,9 @@ from tests.commands import Command
 from tests.eventually import eventually
 from tests.kafka_log import KafkaLog
 
+#: Where a registry is set: under the topic's subject it would refuse events of another name.
+SUBJECTS = "topic-record"
+
 #: What the handlers of each version see, by who submitted, who checked and who shipped.
 TRAILS = {
     (1, 1, 1): "check 1: calm, fragile; ship 1: calm, fragile",
@@ -52,7 +55,11 @@ class Deploys:
         for name in processes:
             arguments = ["projector"] if name == "projector" else ["run", *(f"agents/{it}.py" for it in name.split())]
             log = self.folder / f"{name} {version} {len(list(self.folder.iterdir()))}.log"
-            more = {"TEST_LEDGER": str(self.ledger), "FARANDOLE_SESSION_TIMEOUT_MS": "6000"}
+            more = {
+                "TEST_LEDGER": str(self.ledger),
+                "FARANDOLE_SESSION_TIMEOUT_MS": "6000",
+                "FARANDOLE_SUBJECTS": SUBJECTS,
+            }
             self.running[f"{name} {version}"] = Command(
                 self.settings, log, *arguments, cwd=self.roots[version], more=more
             )
@@ -130,7 +137,7 @@ class Deploys:
 @pytest.fixture
 def deploys(farandole_settings: Settings, tmp_path: Path) -> Iterator[Deploys]:
     with asyncio.Runner() as loop:
-        made = Deploys(farandole_settings, tmp_path, loop)
+        made = Deploys(farandole_settings.model_copy(update={"subjects": SUBJECTS}), tmp_path, loop)
         try:
             yield made
         finally:
