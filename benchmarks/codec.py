@@ -25,7 +25,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 from farandole import Event, ids
 from farandole.contracts.codec import contract, decode
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS
-from farandole.contracts.raw import plain
+from farandole.contracts.wire.raw import plain
 from farandole.envelope import Emitter, begin, check
 
 WHEN = datetime(2026, 11, 30, 9, 30, tzinfo=UTC)

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from farandole.agent import Agent, load_agent
     from farandole.client import Client, Submission, WaitTimeout
     from farandole.context import OFFLINE_RULES, BlockingContext, Context
-    from farandole.contracts.unknown import Unknown
+    from farandole.contracts.fields.unknown import Unknown
     from farandole.envelope import Envelope
     from farandole.errors import Fail, FarandoleError, Reject, Retry
     from farandole.event import Event, personal

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from farandole.contracts.annotations import kind_of
+from farandole.contracts.fields.annotations import kind_of
 from farandole.errors import ConfigurationError
 
 Terminal = Literal["done", "failed"]

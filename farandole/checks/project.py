@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from farandole import flow, graph
-from farandole.contracts import files, releases
+from farandole.contracts import files
+from farandole.contracts.evolution import releases
 from farandole.examination import Examination, Finding, need
 from farandole.flow import RUNTIME_EVENTS
 from farandole.project import find_project, require_project

@@ -60,7 +60,7 @@ def look_at(address: str) -> Finding:
 def _without_client() -> str | None:
     """What the registry's client lacks, if it cannot be loaded."""
     try:
-        from farandole.contracts import registry_client  # noqa: F401  to see whether it can
+        from farandole.contracts.registry import client as registry_client  # noqa: F401  to see whether it can
     except ImportError as error:
         return str(error)
     return None

@@ -39,7 +39,7 @@ def graph(
     events = event_classes(project)
     found = topology.build(agents, events, settings.flow)
     if asyncapi:
-        from farandole.contracts.asyncapi import about, document
+        from farandole.contracts.teams.asyncapi import about, document
 
         show_json(document(agents.values(), events, settings, about(project, settings, server or ())))
     elif json:

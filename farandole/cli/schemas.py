@@ -15,8 +15,8 @@ from farandole.cli.schemas_view import schemas_diff, schemas_show, told
 from farandole.errors import ExitCode, FarandoleError
 
 if TYPE_CHECKING:
+    from farandole.contracts.evolution.releases import Report
     from farandole.contracts.files import Drift
-    from farandole.contracts.releases import Report
     from farandole.project import Project
 
 schemas = typer.Typer(
@@ -44,7 +44,8 @@ def schemas_write() -> None:
 @schemas.command("check")
 def schemas_check(json: Json = False) -> None:
     """Exit code 1 when a .avsc differs from its class, or a class breaks readers or records of a released version."""
-    from farandole.contracts import files, releases
+    from farandole.contracts import files
+    from farandole.contracts.evolution import releases
 
     project, settings = opened()
     drift = files.check(project, settings.flow)
@@ -71,7 +72,8 @@ def schemas_release() -> None:
 
     Written to tests/golden/, for version control; nothing that was released is ever written again.
     """
-    from farandole.contracts import files, releases
+    from farandole.contracts import files
+    from farandole.contracts.evolution import releases
 
     project, settings = opened()
     wanted = list(files.derived(project, settings.flow).values())
@@ -98,7 +100,8 @@ def schemas_retire(
     ] = None,
 ) -> None:
     """Note that no reader of this version, or an older one, runs any more. Their records must stay readable for ever."""
-    from farandole.contracts import codec, releases
+    from farandole.contracts import codec
+    from farandole.contracts.evolution import releases
     from farandole.flow import event_classes
 
     project, settings = opened()

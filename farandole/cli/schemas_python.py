@@ -32,7 +32,7 @@ def schemas_python(
     ] = False,
 ) -> None:
     """Write typed event classes from Avro schemas, for a project that has no classes of them. Files need no project."""
-    from farandole.contracts.python_source import HEADER, source
+    from farandole.contracts.teams.python_source import HEADER, source
 
     found = [*(_read(path) for path in _avsc(files or [])), *_on_the_broker(from_log or [])]
     if not found:

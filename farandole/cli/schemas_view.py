@@ -14,8 +14,8 @@ from farandole.errors import ExitCode, FarandoleError
 
 if TYPE_CHECKING:
     from farandole.contracts.envelope_fields import Schema
-    from farandole.contracts.evolution import Break
-    from farandole.contracts.history import History
+    from farandole.contracts.evolution.breaks import Break
+    from farandole.contracts.evolution.history import History
 
 Name = Annotated[str, typer.Argument(help="An event type, with or without the flow's name.", show_default=False)]
 
@@ -27,7 +27,7 @@ def schemas_show(
     json: Json = False,
 ) -> None:
     """One event type, field by field, as its class says; as JSON its .avsc."""
-    from farandole.contracts.outline import rows
+    from farandole.contracts.evolution.outline import rows
 
     full, now, history = _found(name)
     number = version if version is not None else history.last if released else None
@@ -56,9 +56,9 @@ def schemas_diff(
     json: Json = False,
 ) -> None:
     """What changed between two versions of an event type, and whom it breaks."""
-    from farandole.contracts.evolution import problems
-    from farandole.contracts.history import NEXT
-    from farandole.contracts.outline import changes
+    from farandole.contracts.evolution.breaks import problems
+    from farandole.contracts.evolution.history import NEXT
+    from farandole.contracts.evolution.outline import changes
 
     full, now, history = _found(name)
     if not history.versions:
@@ -99,9 +99,10 @@ def told(event: str, problem: Break, breaks: Sequence[str], versions: Sequence[s
 
 def _found(name: str) -> tuple[str, Schema | None, History]:
     """(full name, the class's schema, what was released). Raises FarandoleError when there is neither."""
-    from farandole.contracts import files, releases
-    from farandole.contracts.history import History, earlier_names
-    from farandole.contracts.resolution import full_name
+    from farandole.contracts import files
+    from farandole.contracts.evolution import releases
+    from farandole.contracts.evolution.history import History, earlier_names
+    from farandole.contracts.evolution.resolution import full_name
 
     project, settings = opened()
     full = name if "." in name else f"{settings.flow}.{name}"

@@ -12,19 +12,20 @@ import fastavro
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
 from pydantic import ValidationError
 
-from farandole.contracts import binary, framing, strict
-from farandole.contracts.adapting import adapter
-from farandole.contracts.annotations import kind_of
+from farandole.contracts import framing
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE, ENVELOPE_FIELDS, LEFT_EMPTY, Schema
-from farandole.contracts.json_form import Form, form_of
-from farandole.contracts.packing import Write
-from farandole.contracts.raw import Traits, plain
-from farandole.contracts.reading import Read, Reading, validated
-from farandole.contracts.scalars import Misfit
-from farandole.contracts.strict import Writing, check_depth
-from farandole.contracts.units import disagreement
-from farandole.contracts.unpacking import Read as Unpack
+from farandole.contracts.fields.annotations import kind_of
+from farandole.contracts.fields.scalars import Misfit
+from farandole.contracts.wire import binary, strict
+from farandole.contracts.wire.adapting import adapter
+from farandole.contracts.wire.json_form import Form, form_of
+from farandole.contracts.wire.packing import Write
+from farandole.contracts.wire.raw import Traits, plain
+from farandole.contracts.wire.reading import Read, Reading, validated
+from farandole.contracts.wire.strict import Writing, check_depth
+from farandole.contracts.wire.units import disagreement
+from farandole.contracts.wire.unpacking import Read as Unpack
 from farandole.errors import ConfigurationError, Poison
 from farandole.event import Event
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 
 from farandole.contracts import framing
 from farandole.contracts.codec import Writer, writer
-from farandole.contracts.registry import Registry
+from farandole.contracts.registry.registry import Registry
 from farandole.contracts.schema_log import SchemaLog
-from farandole.contracts.units import disagreement
+from farandole.contracts.wire.units import disagreement
 from farandole.errors import ConfigurationError, Poison
 from farandole.settings import Settings
 

@@ -9,7 +9,7 @@ from farandole import topics
 from farandole.contracts import codec, schema_log
 from farandole.contracts.codec import Contract, Writer
 from farandole.contracts.deriving import derive
-from farandole.contracts.registry import Registry, check_subjects, subject
+from farandole.contracts.registry.registry import Registry, check_subjects, subject
 from farandole.event import Event
 from farandole.settings import Settings
 

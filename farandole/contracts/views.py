@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from farandole.contracts.codec import Contract
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.resolution import HARMLESS, Fault, faults
+from farandole.contracts.evolution.resolution import HARMLESS, Fault, faults
 from farandole.errors import ConfigurationError
 
 if TYPE_CHECKING:

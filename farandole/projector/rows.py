@@ -12,8 +12,8 @@ from typing import Any
 
 from farandole import envelope
 from farandole.contracts.codec import Writer, json_form
-from farandole.contracts.json_form import Form
 from farandole.contracts.lookup import Schemas
+from farandole.contracts.wire.json_form import Form
 from farandole.errors import Poison
 from farandole.kafka import Record
 from farandole.projector.body import clean, jsonb_text

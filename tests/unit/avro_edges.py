@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from farandole.contracts.examples import number, text
-from farandole.contracts.resolution import Named
+from farandole.contracts.evolution.examples import number, text
+from farandole.contracts.evolution.resolution import Named
 
 _EDGES: dict[str, list[Any]] = {
     "null": [None],

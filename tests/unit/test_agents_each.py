@@ -12,7 +12,7 @@ from agents.rules.triage import Triage
 from agents.shop.customers import SeedCustomers
 from farandole import OFFLINE_RULES, Emitted, Failed, load_agent
 from farandole.contracts.deriving import derive
-from farandole.contracts.unknown import unknown_of
+from farandole.contracts.fields.unknown import unknown_of
 from farandole.event import Event
 from farandole.testing import deliver
 from schemas.jobs import (

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farandole.contracts.binary import reader
-from farandole.contracts.scalars import Misfit
+from farandole.contracts.fields.scalars import Misfit
+from farandole.contracts.wire.binary import reader
 
 SIDE = {"type": "enum", "name": "Side", "symbols": ["left", "right"]}
 INNER = {"type": "record", "name": "Inner", "fields": [{"name": "n", "type": "int"}]}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.evolution import problems
-from farandole.contracts.history import History, findings
-from farandole.contracts.outline import changes, rows
+from farandole.contracts.evolution.breaks import problems
+from farandole.contracts.evolution.history import History, findings
+from farandole.contracts.evolution.outline import changes, rows
 
 MOOD: Schema = {"type": "enum", "name": "Mood", "symbols": ["calm", "cross"]}
 ITEM: Schema = {"type": "record", "name": "Item", "fields": [{"name": "count", "type": "int"}]}

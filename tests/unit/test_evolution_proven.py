@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from farandole.contracts import codec, framing
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.evolution import problems
-from farandole.contracts.examples import examples
-from farandole.contracts.resolution import Named
+from farandole.contracts.evolution.breaks import problems
+from farandole.contracts.evolution.examples import examples
+from farandole.contracts.evolution.resolution import Named
 from farandole.errors import Poison
 from tests.unit.avro_edges import edges, lost
 

@@ -10,7 +10,7 @@ from pydantic import create_model
 
 from farandole import Event, ids
 from farandole.contracts.codec import contract, decode
-from farandole.contracts.evolution import problems
+from farandole.contracts.evolution.breaks import problems
 from farandole.envelope import Emitter, begin
 
 

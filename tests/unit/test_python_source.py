@@ -23,7 +23,7 @@ from farandole import Event, personal
 from farandole.cli import app
 from farandole.contracts.codec import contract, decode, lenient, writer
 from farandole.contracts.deriving import derive
-from farandole.contracts.python_source import source
+from farandole.contracts.teams.python_source import source
 from farandole.errors import ConfigurationError, ExitCode
 from farandole.flow import RUNTIME_EVENTS
 from tests.commands import ROOT

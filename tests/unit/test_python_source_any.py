@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS
-from farandole.contracts.python_source import source
+from farandole.contracts.teams.python_source import source
 
 #: Names that mean something to Python, pydantic, the source itself or its imports; and some that do not.
 FIELDS = [

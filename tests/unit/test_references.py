@@ -8,7 +8,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from farandole.contracts.references import inlined
+from farandole.contracts.registry.references import inlined
 
 
 def record(name: str, **fields: Any) -> dict[str, Any]:

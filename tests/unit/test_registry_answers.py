@@ -24,8 +24,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pydantic import SecretStr
 
-from farandole.contracts import codec, registry, registry_client
-from farandole.contracts.registry import Registry
+from farandole.contracts import codec
+from farandole.contracts.registry import client as registry_client
+from farandole.contracts.registry import registry
+from farandole.contracts.registry.registry import Registry
 from farandole.errors import ConfigurationError, Unreachable
 from farandole.event import Event
 from farandole.settings import Settings
@@ -199,17 +201,17 @@ def test_a_wrong_address_is_refused_without_being_repeated(url: str) -> None:
 
 
 def test_without_the_client_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "farandole.contracts.registry_client")
-    monkeypatch.delattr("farandole.contracts.registry_client")
+    monkeypatch.delitem(sys.modules, "farandole.contracts.registry.client")
+    monkeypatch.delattr("farandole.contracts.registry.client")
     monkeypatch.setitem(sys.modules, "confluent_kafka.schema_registry", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'farandole\[registry\]'"):
         registry_at("http://127.0.0.1:1")
 
 
 def test_the_client_is_loaded_only_when_a_registry_is_made() -> None:
-    code = "import sys, farandole.contracts.registry; print(sorted(sys.modules))"
+    code = "import sys, farandole.contracts.registry.registry; print(sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60).stdout
-    assert "'farandole.contracts.registry'" in loaded
+    assert "'farandole.contracts.registry.registry'" in loaded
     assert not [name for name in ("confluent_kafka.schema_registry", "httpx2", "authlib") if f"'{name}'" in loaded]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from farandole.contracts import releases
+from farandole.contracts.evolution import releases
 from farandole.errors import ConfigurationError
 from farandole.project import require_project
 from tests.unit.deploying import Deploys, farandole

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from farandole.contracts import codec, files, framing, releases
+from farandole.contracts import codec, files, framing
+from farandole.contracts.evolution import releases
 from farandole.flow import event_classes
 from farandole.project import require_project
 from tests.unit.deploying import Deploys, farandole

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from farandole import Event, personal
-from farandole.contracts import strict
 from farandole.contracts.codec import Contract, contract, decode
-from farandole.contracts.packing import long, text
+from farandole.contracts.wire import strict
+from farandole.contracts.wire.packing import long, text
 from farandole.errors import ConfigurationError
 from tests.unit.test_contracts import envelope
 

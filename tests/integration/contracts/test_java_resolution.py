@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from farandole.contracts.codec import decode, writer
-from farandole.contracts.raw import plain
+from farandole.contracts.wire.raw import plain
 from farandole.errors import Poison
 from tests.java.avro import JavaAvro, JavaAvroError
 from tests.java.json_encoding import Encoding

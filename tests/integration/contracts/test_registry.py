@@ -20,7 +20,7 @@ from farandole import topics
 from farandole.contracts import codec, framing, schema_log
 from farandole.contracts.deriving import derive
 from farandole.contracts.lookup import Schemas
-from farandole.contracts.registry import Registry
+from farandole.contracts.registry.registry import Registry
 from farandole.contracts.schema_log import SCHEMA_TOPIC
 from farandole.errors import ConfigurationError, Poison, Unreachable
 from farandole.settings import Settings
@@ -133,9 +133,9 @@ def test_a_schema_that_is_not_registered_is_named_with_the_command_that_does(
 REGISTER = """
 import json, multiprocessing, sys
 from pydantic import SecretStr
-from farandole.contracts import registry_client
+from farandole.contracts.registry import client as registry_client
 from farandole.contracts.lookup import Schemas
-from farandole.contracts.registry import Registry
+from farandole.contracts.registry.registry import Registry
 from farandole.settings import Settings
 url, subject, schema = sys.argv[1:]
 forking = multiprocessing.get_context("fork")

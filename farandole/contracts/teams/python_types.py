@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.python_layout import Unfit, bytes_literal, quoted
-from farandole.contracts.resolution import last
+from farandole.contracts.evolution.resolution import last
+from farandole.contracts.teams.python_layout import Unfit, bytes_literal, quoted
 
 #: Avro types, with a logical type behind a colon, and where their Python type comes from.
 _PLAIN: dict[str, tuple[str, str]] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.resolution import PRIMITIVES
+from farandole.contracts.evolution.resolution import PRIMITIVES
 
 _NAMED = frozenset(("record", "error", "enum", "fixed"))
 

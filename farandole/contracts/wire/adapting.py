@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from farandole.contracts import binary
-from farandole.contracts.resolution import PROMOTIONS, last
-from farandole.contracts.scalars import Misfit
-from farandole.contracts.unpacking import PRIMITIVES, Read, integer
+from farandole.contracts.evolution.resolution import PROMOTIONS, last
+from farandole.contracts.fields.scalars import Misfit
+from farandole.contracts.wire import binary
+from farandole.contracts.wire.unpacking import PRIMITIVES, Read, integer
 
 _PROMOTED: dict[str, Callable[[Any], Any]] = {"float": float, "double": float, "long": int, "bytes": str.encode}
 

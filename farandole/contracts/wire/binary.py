@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from farandole.contracts.scalars import Misfit
-from farandole.contracts.unpacking import PRIMITIVES, Read, count_of, integer, string
+from farandole.contracts.fields.scalars import Misfit
+from farandole.contracts.wire.unpacking import PRIMITIVES, Read, count_of, integer, string
 
 
 def reader(schema: Any) -> Read:

@@ -13,9 +13,9 @@ from typing import Any
 
 from farandole.contracts import codec, framing
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.examples import examples
-from farandole.contracts.history import Finding, History, findings, without
-from farandole.contracts.resolution import full_name
+from farandole.contracts.evolution.examples import examples
+from farandole.contracts.evolution.history import Finding, History, findings, without
+from farandole.contracts.evolution.resolution import full_name
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Poison
 from farandole.project import Project
 

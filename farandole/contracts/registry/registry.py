@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from farandole.contracts import references
 from farandole.contracts.codec import Contract
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.resolution import full_name
+from farandole.contracts.evolution.resolution import full_name
+from farandole.contracts.registry import references
 from farandole.errors import ConfigurationError, Poison, Unreachable
 from farandole.settings import Settings
 
 if TYPE_CHECKING:
-    from farandole.contracts.registry_client import Registered
+    from farandole.contracts.registry.client import Registered
 
 log = logging.getLogger("farandole.schemas")
 
@@ -36,7 +36,7 @@ class Registry:
         if settings.schema_registry_url is None:
             raise ConfigurationError("no schema registry: set SCHEMA_REGISTRY_URL (http://host:port)")
         try:
-            from farandole.contracts.registry_client import Incompatible, NotARegistry, RegistryClient
+            from farandole.contracts.registry.client import Incompatible, NotARegistry, RegistryClient
         except ImportError as error:
             raise ConfigurationError(
                 f"SCHEMA_REGISTRY_URL is set, but the registry's client is not installed ({error}): "

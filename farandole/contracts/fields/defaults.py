@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from farandole.contracts.branches import branch_of, default_of, order
-from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called
-from farandole.contracts.scalars import Misfit
-from farandole.contracts.strict import Writing
+from farandole.contracts.fields.branches import branch_of, default_of, order
+from farandole.contracts.fields.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called
+from farandole.contracts.fields.scalars import Misfit
+from farandole.contracts.wire.strict import Writing
 from farandole.errors import ConfigurationError
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.resolution import Named, last, told
+from farandole.contracts.evolution.resolution import Named, last, told
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.resolution import Named
+from farandole.contracts.evolution.resolution import Named
 from farandole.errors import ConfigurationError
 
 #: What a value of a logical type may be, where its plain type alone would not do; as on the wire.

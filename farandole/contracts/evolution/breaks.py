@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.resolution import HARMLESS, Fault, faults, last
+from farandole.contracts.evolution.resolution import HARMLESS, Fault, faults, last
 
 Reader = Literal["old", "new"]
 

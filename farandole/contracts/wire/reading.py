@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from farandole.contracts.branches import order
-from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar
-from farandole.contracts.scalars import Misfit
+from farandole.contracts.fields.branches import order
+from farandole.contracts.fields.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar
+from farandole.contracts.fields.scalars import Misfit
 
 Read = Callable[[Any], Any]
 

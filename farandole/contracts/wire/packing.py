@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from farandole.contracts.scalars import Misfit, Scalar
+from farandole.contracts.fields.scalars import Misfit, Scalar
 
 Write = Callable[[Any], bytes]
 

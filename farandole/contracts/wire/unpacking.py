@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from farandole.contracts.scalars import Misfit
+from farandole.contracts.fields.scalars import Misfit
 
 #: Raises Misfit, IndexError, struct.error or UnicodeDecodeError. An end beyond the bytes is for the caller to notice.
 Read = Callable[[bytes, int], tuple[Any, int]]

@@ -10,9 +10,9 @@ from typing import Any
 
 from farandole import topics
 from farandole.agent import Agent, Wiring
-from farandole.contracts import carried
 from farandole.contracts.deriving import derive, topic_of
 from farandole.contracts.schema_log import SCHEMA_TOPIC
+from farandole.contracts.teams import carried
 from farandole.errors import ConfigurationError
 from farandole.event import Event, JobDiscarded, JobRedriven
 from farandole.flow import RUNTIME_EVENTS

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from farandole.contracts import advice
-from farandole.contracts.advice import refuse
-from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called, family
-from farandole.contracts.scalars import SCALARS, decimal
-from farandole.contracts.unknown import Unknown, unknown_of
-from farandole.contracts.unpacking import PRIMITIVES
+from farandole.contracts.fields import advice
+from farandole.contracts.fields.advice import refuse
+from farandole.contracts.fields.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called, family
+from farandole.contracts.fields.scalars import SCALARS, decimal
+from farandole.contracts.fields.unknown import Unknown, unknown_of
+from farandole.contracts.wire.unpacking import PRIMITIVES
 
 #: What Avro calls each kind of container, and what becomes of it in Python.
 _ARRAYS: dict[Any, type] = {list: list, set: set, frozenset: frozenset, tuple: tuple}

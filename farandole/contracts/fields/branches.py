@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from farandole.contracts.advice import refuse
-from farandole.contracts.kinds import Array, Choice, Enum, Field, Kind, Record, Scalar
+from farandole.contracts.fields.advice import refuse
+from farandole.contracts.fields.kinds import Array, Choice, Enum, Field, Kind, Record, Scalar
 
 _FACTORIES = (list, dict, set, frozenset, tuple)
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from farandole.contracts.scalars import Scalar
+from farandole.contracts.fields.scalars import Scalar
 
 #: How many models may lie in one another when they refer to themselves. Readers in any language recurse.
 DEEPEST = 64

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.evolution import Break, problems
-from farandole.contracts.resolution import full_name
+from farandole.contracts.evolution.breaks import Break, problems
+from farandole.contracts.evolution.resolution import full_name
 
 #: What the class is called in sentences until it is released.
 NEXT = "the next version"

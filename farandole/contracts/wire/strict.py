@@ -11,10 +11,10 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from farandole.contracts.branches import order, pythons
-from farandole.contracts.kinds import DEEPEST, Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called
-from farandole.contracts.packing import SMALL, Write, long, scalar, text
-from farandole.contracts.scalars import SCALARS, Misfit, expected
+from farandole.contracts.fields.branches import order, pythons
+from farandole.contracts.fields.kinds import DEEPEST, Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called
+from farandole.contracts.fields.scalars import SCALARS, Misfit, expected
+from farandole.contracts.wire.packing import SMALL, Write, long, scalar, text
 
 #: Types that people derive from, and whose derived values come back equal.
 _DERIVABLE = (str, int, float, UUID, datetime, timedelta)

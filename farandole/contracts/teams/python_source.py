@@ -12,9 +12,9 @@ from pydantic import PydanticUserError
 
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.python_layout import Unfit, call, doc, imports, quoted
-from farandole.contracts.python_types import Annotations, members, named_types, outline
-from farandole.contracts.resolution import full_name, last
+from farandole.contracts.evolution.resolution import full_name, last
+from farandole.contracts.teams.python_layout import Unfit, call, doc, imports, quoted
+from farandole.contracts.teams.python_types import Annotations, members, named_types, outline
 from farandole.errors import ConfigurationError
 from farandole.event import Event
 

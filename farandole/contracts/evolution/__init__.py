@@ -1,0 +1,1 @@
+"""Schemas of several versions: who would break, and what was released."""

@@ -1,0 +1,1 @@
+"""The Schema Registry: ids of schemas, schemas of ids."""

@@ -1,0 +1,1 @@
+"""What other teams get: classes from schemas, and the flow as a document."""

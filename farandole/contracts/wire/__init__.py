@@ -1,0 +1,1 @@
+"""Values to Avro's bytes and back, strictly."""
