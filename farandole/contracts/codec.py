@@ -75,25 +75,20 @@ def writer(schema: Schema) -> Writer:
         digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
         names = {field["name"] for field in schema["fields"]}
         name = str(parsed["name"])
-        aliases = tuple(_full(alias, name) for alias in _aliases(schema))
-        odd = disagreement(meant, {"type": "record", "name": "Envelope", "fields": ENVELOPE})
+        aliases = _aliases(schema.get("aliases", []), name)
         recursive, read = Traits(parsed).recursive, binary.reader(parsed)
     except (SchemaParseException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"not an Avro schema: {error}") from error
     missing = tuple(name for name in ENVELOPE_FIELDS if name not in names)
+    odd = disagreement(meant, {"type": "record", "name": "Envelope", "fields": ENVELOPE})
     return Writer(schema, parsed, meant, digest, name, aliases, missing, odd, recursive, read)
 
 
-def _aliases(schema: Schema) -> list[str]:
-    found = schema.get("aliases", [])
-    if not isinstance(found, list) or not all(isinstance(alias, str) for alias in found):
-        raise TypeError(f"aliases is {found!s:.60}; expected a list of names")
-    return found
-
-
-def _full(alias: str, name: str) -> str:
-    """An alias of `name`, in its namespace where it names none."""
-    return alias if "." in alias else f"{name.rpartition('.')[0]}.{alias}"
+def _aliases(given: Any, name: str) -> tuple[str, ...]:
+    """The aliases of `name` in full, in its namespace where they name none. Raises ValueError for what are none."""
+    if not isinstance(given, list) or not all(isinstance(alias, str) for alias in given):
+        raise ValueError(f"aliases is {given!s:.60}; expected a list of names")
+    return tuple(alias if "." in alias else f"{name.rpartition('.')[0]}.{alias}" for alias in given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -66,7 +66,7 @@ class _Rendering:
             made["default"] = in_json(field, path)
         if info.description:
             made["doc"] = info.description
-        if isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("personal"):
+        if field.personal:
             made["personal"] = True
         return made
 

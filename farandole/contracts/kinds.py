@@ -64,6 +64,12 @@ class Field:
     kind: Kind
     info: FieldInfo
 
+    @property
+    def personal(self) -> bool:
+        """Whether it holds personal data, as `farandole.personal` marks it."""
+        extra = self.info.json_schema_extra
+        return isinstance(extra, dict) and bool(extra.get("personal"))
+
 
 def family(kind: Kind) -> str:
     """What Avro's readers may take for one another: a union has at most one branch of each, records apart."""

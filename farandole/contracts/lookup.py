@@ -77,16 +77,19 @@ class Schemas:
             fingerprints = {found for key in unknown if (found := framing.fingerprint_in(key))}
             if self._log.unknown(fingerprints):
                 self._log.read_on()
-            now = self._clock()
-            self._absent = {key: absent for key, absent in self._absent.items() if absent[0] > now}
             absent: dict[bytes, str] = {}
             for key in unknown:
                 try:
                     self._known[key] = self._find(key)
                 except Poison as poison:
                     absent[key] = str(poison)
-            until = self._clock() + ABSENT_FOR  # from now on: many lookups in a registry may take longer than that
-            self._absent |= {key: (until, why) for key, why in absent.items()}
+            self._note(absent)
+
+    def _note(self, absent: dict[bytes, str]) -> None:
+        """Keep why these are absent, from now on: looking up many ids in a registry may take longer than `ABSENT_FOR`."""
+        now = self._clock()
+        kept = {key: told for key, told in self._absent.items() if told[0] > now and key not in self._known}
+        self._absent = kept | {key: (now + ABSENT_FOR, why) for key, why in absent.items()}
 
     def writer(self, key: bytes) -> Writer:
         """The schema of `key`, as far as it was learned. Raises Poison("unknown_schema") when it was not."""

@@ -38,6 +38,8 @@ def publish(
         topics.ensure(
             settings, [topic for topic in topics.of_events(settings, ()) if topic.name == schema_log.SCHEMA_TOPIC]
         )
+    elif topics.missing(settings, {schema_log.SCHEMA_TOPIC}):  # else nobody would answer, which says less
+        raise topics.absent([settings.topic(schema_log.SCHEMA_TOPIC)])
     contracts = {event: codec.contract(event, settings.flow) for event in own}
     if settings.schema_registry_url:  # first: what it refuses is never the latest schema of anybody
         wanted = settings.register_schemas if registering is None else registering

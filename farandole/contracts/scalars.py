@@ -35,6 +35,12 @@ class Misfit(Exception):
         self.path = step + self.path
         return self
 
+    def hidden(self) -> Misfit:
+        """The same without what was found, which is somebody's: errors go into logs and events."""
+        made = Misfit(str(self).partition(", found")[0] + ", found other personal data")
+        made.path = self.path
+        return made
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalar:

@@ -55,6 +55,7 @@ class Writing:
         self._begun.add(kind)
         plan = [(field.attribute, self.of(field.kind, field)) for field in kind.fields]
         model, count = kind.model, len(plan)
+        personal = {field.attribute for field in kind.fields if field.personal}
 
         def write(value: Any) -> bytes:
             if type(value) is not model:
@@ -66,7 +67,8 @@ class Writing:
             try:
                 return b"".join([pack(held[name := attribute]) for attribute, pack in plan])
             except Misfit as misfit:
-                raise misfit.within(f".{name}") from None
+                told = misfit.hidden() if name in personal else misfit
+                raise told.within(f".{name}") from None
             except KeyError:
                 _check_names(model, held)
                 raise Misfit("is missing; it was made without validation").within(f".{name}") from None

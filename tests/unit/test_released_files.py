@@ -33,7 +33,7 @@ def deploy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deploys:
         ("1.json", None, "1.json: is gone"),
         ("1.avsc", lambda raw: b'{"type": "record"}', "1.avsc: is not an Avro schema: record; take it back"),
         ("1.avsc", lambda raw: b"[" * 100_000, "1.avsc: is not JSON"),
-        ("1.json", lambda raw: b'{"schema": 5, "records": 7}', "1-1.bin: is none of the records of 1.json"),
+        ("1.json", lambda raw: b'{"schema": 5, "records": 7}', "1-2.bin: is none of the records of 1.json"),
     ],
 )  # fmt: skip
 def test_a_released_file_that_was_touched_is_found(

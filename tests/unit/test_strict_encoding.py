@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from farandole import Event
+from farandole import Event, personal
 from farandole.contracts import strict
 from farandole.contracts.codec import Contract, contract, decode
 from farandole.contracts.packing import long, text
@@ -164,6 +164,19 @@ def test_another_class_with_the_same_fields_is_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="expected exactly Sale, found its subclass Bigger"):
         made().encode(envelope(), Bigger())
+
+
+def test_an_error_quotes_no_personal_data() -> None:
+    class Joined(Event, topic="jobs.joined"):
+        names: list[str] = personal()
+        age: int = 0
+
+    for wrong in ({"names": ["Ada Lovelace", 1815]}, {"names": "Ada Lovelace"}, {"names": ["Ada Lovelace \ud83d"]}):
+        with pytest.raises(ConfigurationError, match=r"Joined\.names") as refused:
+            contract(Joined, "jobs").encode(envelope(), Joined.model_construct(**wrong))
+        assert "Ada" not in str(refused.value) and "1815" not in str(refused.value)
+    with pytest.raises(ConfigurationError, match="found str 'old'"):
+        contract(Joined, "jobs").encode(envelope(), Joined.model_construct(**{"names": [], "age": "old"}))
 
 
 def test_a_value_whose_own_words_raise_is_refused_all_the_same() -> None:
