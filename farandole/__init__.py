@@ -30,7 +30,7 @@ _HOMES = {
     "Reject": "errors",
     "Retry": "errors",
     "Submission": "client",
-    "Unknown": "contracts.unknown",
+    "Unknown": "contracts.fields.unknown",
     "WaitTimeout": "client",
     "load_agent": "agent",
     "personal": "event",

@@ -83,6 +83,8 @@ class Event(BaseModel):
             raise ConfigurationError(f"event {cls.__qualname__}: terminal is {terminal!r}; expected 'done' or 'failed'")
         _check_options(cls.__qualname__, topic=topic, stage=stage, partitions=partitions, retention_days=retention_days)
         _check_names(cls.__qualname__, name, aliases)
+        if (own := name or cls.__name__) in aliases:
+            raise ConfigurationError(f"event {cls.__qualname__}: {own!r} is its name, and cannot be an earlier one")
         cls.__event__ = Declaration(
             topic, stage, terminal, blocks, ingest, partitions, retention_days, name, tuple(aliases), view
         )

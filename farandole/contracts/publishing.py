@@ -42,6 +42,8 @@ def publish(
     if settings.schema_registry_url:  # first: what it refuses is never the latest schema of anybody
         wanted = settings.register_schemas if registering is None else registering
         contracts = _registered(settings, contracts, registering=wanted)
+    if not settings.create_topics and topics.missing(settings, {schema_log.SCHEMA_TOPIC}):
+        raise topics.absent([settings.topic(schema_log.SCHEMA_TOPIC)])  # else nobody would answer, which says less
     schema_log.publish(settings, writers(own, settings.flow))
     return contracts
 

@@ -117,8 +117,11 @@ class SchemaLog:
         else:
             self._next = (message.offset() or 0) + 1
             self._last = message.offset() or 0, message.timestamp()
+            value = message.value()
+            if value is None:
+                return  # deleted: what was read of it before stays good
             try:
-                self.add(writer(json.loads(message.value() or b"")))
+                self.add(writer(json.loads(value)))
             except (ValueError, RecursionError, ConfigurationError) as bad:
                 log.warning("schema_skipped offset=%s: %s", message.offset(), bad)
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from farandole import Event, topics
-from farandole.contracts import framing, schema_log
+from farandole.contracts import framing, publishing, schema_log
 from farandole.contracts.codec import Contract, Writer, contract
 from farandole.contracts.lookup import ABSENT_FOR, Schemas
 from farandole.contracts.schema_log import SCHEMA_TOPIC, SchemaLog
-from farandole.errors import Poison, Unreachable
+from farandole.errors import FarandoleError, Poison, Unreachable
 from farandole.settings import Settings
 from tests.kafka_log import KafkaLog
 
@@ -185,6 +185,9 @@ def test_of_thousands_of_absent_schemas_each_is_named_however_long_looking_them_
 def test_a_schema_topic_that_is_missing_is_named_with_what_creates_it(farandole_settings: Settings) -> None:
     with pytest.raises(Unreachable, match=r"farandole\.schemas is missing: `farandole topics`, or the first agent"):
         SchemaLog(farandole_settings).read_on()
+    manual = farandole_settings.model_copy(update={"create_topics": False})
+    with pytest.raises(FarandoleError, match=r"topics are missing: .*farandole\.schemas; create them with"):
+        publishing.publish(manual, [Asked])
 
 
 def test_a_schema_topic_that_was_made_again_is_read_whole_however_long_it_is_by_then(

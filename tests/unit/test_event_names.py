@@ -104,6 +104,7 @@ def test_names_stand_in_the_schema_and_a_name_of_its_own_in_place_of_the_classs(
         ({"aliases": (Asked,)}, "is no Avro name"),
         ({"name": "1st"}, "event Wrong: '1st' is no Avro name"),
         ({"name": ""}, "event Wrong: '' is no Avro name"),
+        ({"aliases": ("Wrong",)}, "event Wrong: 'Wrong' is its name, and cannot be an earlier one"),
         ({"aliases": 5}, "event Wrong: aliases is 5; expected a tuple of names"),
         ({"stage": 5}, "event Wrong: stage is 5; expected a text"),
         ({"partitions": 0}, "event Wrong: partitions is 0; expected 1 or more"),

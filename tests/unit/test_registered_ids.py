@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import AwareDatetime, SecretStr
 
-from farandole import Event, ids
+from farandole import Event, ids, topics
 from farandole.contracts import codec, framing, publishing, schema_log
 from farandole.contracts.codec import contract, decode
 from farandole.contracts.envelope_fields import Schema
@@ -26,6 +26,11 @@ class Due(Event, topic="jobs.due", stage="due", ingest=True):
 
 
 OURS = contract(Due, "jobs")
+
+
+@pytest.fixture(autouse=True)
+def _without_a_registry_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SCHEMA_REGISTRY_URL", raising=False)  # it would win over what a test sets
 
 
 def schemas(address: str) -> Schemas:
@@ -69,6 +74,7 @@ def test_a_schema_of_other_units_is_not_taken_for_ours_though_its_fingerprint_is
 def test_a_schema_that_the_registry_refuses_is_nobodys_latest(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[object] = []
     monkeypatch.setattr(schema_log, "publish", lambda _settings, contracts: written.extend(contracts))
+    monkeypatch.setattr(topics, "missing", lambda _settings, _names: [])
     for status, count in ((404, 0), (200, 2)):
         body = (
             b'{"error_code": 40401, "message": "none"}' if status == 404 else b'{"id": 7, "subject": "s", "version": 1}'
