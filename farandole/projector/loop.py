@@ -32,8 +32,7 @@ CATCH_UP = 4
 #: Seconds. How long an idle projector waits for a record; also how soon it notices that it should stop.
 POLL = 0.2
 #: Seconds between two looks at things that rarely change: recreated topics, partitions refused to us.
-CHECK = 15.0
-RECLAIM = 1.0
+CHECK, RECLAIM = 15.0, 1.0
 #: Seconds. The copy of the offsets in Kafka is for lag tools; oftener would only cost.
 COPY_OFFSETS = 1.0
 #: Seconds. A batch that takes the database longer than this may take for ever: a lock, a frozen server.
@@ -241,8 +240,7 @@ class Projector:
         """Tell Kafka where we are; only lag tools read it, so nothing depends on it."""
         if not self._copied:
             return
-        name = self._settings.topic
-        parts = [TopicPartition(name(topic), number, offset) for (topic, number), offset in self._copied.items()]
+        parts = [TopicPartition(self._settings.topic(name), part, to) for (name, part), to in self._copied.items()]
         self._copied.clear()
         try:
             if last:

@@ -112,7 +112,7 @@ def _words(fault: Fault, reader: Reader, old: str, new: str) -> tuple[str, str]:
         case "name", _:
             return _renamed(fault, old, new)
         case "logical", _:
-            return f"was {old}, is {new}: the same bytes would mean something else", _beside(fault.path)
+            return f"was {old}, is {new}: readers take the bytes for what their own schema says", _beside(fault.path)
     return f"was {old}, is {new}", _beside(fault.path)
 
 
