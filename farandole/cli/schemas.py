@@ -120,9 +120,11 @@ def schemas_publish() -> None:
 
     project, settings = opened()
     events = [*event_classes(project), *RUNTIME_EVENTS]
-    publishing.publish(settings, events, registering=True)
+    made = publishing.publish(settings, events, registering=True).values()
+    places = {one.writer.fingerprint: publishing.place(settings, one) for one in made}
     for writer in publishing.writers(events, settings.flow):
-        say(f"{writer.fingerprint.hex()}  {writer.name}{'  (payload only)' if writer.missing else ''}")
+        told = "payload only" if writer.missing else places[writer.fingerprint]
+        say(f"{writer.fingerprint.hex()}  {writer.name}{f'  ({told})' if told else ''}")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import closing
 
 from farandole import topics
-from farandole.contracts import codec, schema_log
+from farandole.contracts import codec, framing, schema_log
 from farandole.contracts.codec import Contract, Writer
 from farandole.contracts.deriving import derive
 from farandole.contracts.registry.registry import Registry, check_subjects, subject
@@ -58,6 +58,12 @@ def _registered(
             event: made.registered(ask(_subject(settings, made), made.writer.schema))
             for event, made in contracts.items()
         }
+
+
+def place(settings: Settings, made: Contract) -> str | None:
+    """Where the registry keeps a contract's schema, for people; None for one that is in the schema topic alone."""
+    number = framing.id_in(made.header)
+    return None if number is None else f"id {number}, subject {_subject(settings, made)}"
 
 
 def _subject(settings: Settings, made: Contract) -> str:

@@ -198,10 +198,13 @@ def test_only_publish_registers_where_the_setting_says_so(flow: Flow) -> None:
     settings = flow.settings.model_copy(update={"register_schemas": False})
     with pytest.raises(ConfigurationError, match="schemas publish"):
         submit(settings, [("early", "")])
-    publishing.publish(settings, [*EVENTS, *RUNTIME_EVENTS], registering=True)
+    made = publishing.publish(settings, [*EVENTS, *RUNTIME_EVENTS], registering=True)
     submit(settings, [("hello", "")])
     (record,) = flow.log.read("jobs.heard")
+    number = int.from_bytes((record.value or b"")[1:5], "big")
     assert (record.value or b"")[:1] == b"\x00"
+    told = {one.writer.name: publishing.place(settings, one) for one in made.values()}
+    assert told["jobs.Heard"] == f"id {number}, subject {settings.topic('jobs.heard')}-value"
     assert flow.read(record)["word"] == "hello"
 
 
