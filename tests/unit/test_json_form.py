@@ -78,6 +78,14 @@ def test_strangers_kinds_are_told_too_in_unions_and_under_their_names(kind: Any,
     assert told(made, {"x": value, "y": value, "z": [value]}) == ({"x": expected, "y": expected, "z": [expected]}, 0)
 
 
+@pytest.mark.parametrize("other", ["long", {"type": "long", "logicalType": "timestamp-micros"}])
+def test_a_number_of_a_strangers_union_that_may_be_a_day_or_another_is_null_and_flagged(other: Any) -> None:
+    day = {"type": "int", "logicalType": "date"}
+    made = writer({"type": "record", "name": "X", "fields": [{"name": "x", "type": ["null", day, other]}]})
+    assert told(made, {"x": 5}) == ({"x": None}, 1)
+    assert told(made, {"x": None}) == ({"x": None}, 0)
+
+
 def test_models_as_deep_as_a_reader_gets_are_told_or_left_out_but_do_not_stop_the_projector() -> None:
     class Deep(Event, topic="jobs.deep"):
         tree: Node | None

@@ -29,6 +29,11 @@ def _as_it_is(value: Any, _lost: list[Any]) -> Any:
     return value
 
 
+def _untold(value: Any, lost: list[Any]) -> None:
+    """A number that may be a day or an instant: which of a union's branches was written, its value does not tell."""
+    lost.append(value)
+
+
 class _Forms:
     """The forms of one schema; a name may stand for a type that is being made."""
 
@@ -76,7 +81,11 @@ class _Forms:
         return apply
 
     def _union(self, branches: list[Any]) -> Form | None:
-        forms = {self._python(branch): form for branch in branches if (form := self.of(branch))}
+        found: dict[type, list[Form | None]] = {}
+        for branch in branches:
+            if branch != "null":
+                found.setdefault(self._python(branch), []).append(self.of(branch))
+        forms = {python: of[0] if len(of) == 1 else _untold for python, of in found.items() if any(of)}
         if not forms:
             return None
 
