@@ -28,7 +28,7 @@ _ROWS = 1000
 
 _SQL = {
     name: (Path(__file__).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
-    for name in ("sweep_look", "sweep")
+    for name in ("sweep_look", "sweep_lock", "book_unknown", "sweep")
 }
 
 
@@ -54,9 +54,19 @@ class Sweep:
         """Look, and settle what was left; how many steps. May be repeated when its answer was lost."""
         given = {"agent": self._agent, "ended": self._looks[0], "rows": _ROWS}
         now, left = connection.execute(_SQL["sweep_look"], given).fetchone() or (self._looks[-1], False)
-        settled = connection.execute(_SQL["sweep"], given).fetchall() if left else []
+        settled = self._settle(connection, given) if left else []
         for event_id, name, state in settled:
             log.warning("step_left agent=%s event=%s step=%s: it is %s now", self._agent, event_id, name, state)
         self._looks.append(now)
         self._next = time.monotonic() + self._lease
         return len(settled)
+
+    def _settle(self, connection: Connection[Any], given: dict[str, Any]) -> list[Any]:
+        """Event, name and new state of each step that was left. A call of a model costs what was reserved for it."""
+        with connection.transaction():
+            left = connection.execute(_SQL["sweep_lock"], given).fetchall()
+            steps = [list(column) for column in zip(*left, strict=True)]
+            if not steps:  # somebody else has them in hand
+                return []
+            connection.execute(_SQL["book_unknown"], steps)
+            return connection.execute(_SQL["sweep"], steps).fetchall()
