@@ -9,16 +9,13 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from farandole.errors import ExitCode, FarandoleError
 from farandole.stack import faults, jars, java, places, ports, probe, training
 from farandole.stack.broker import Node
-from farandole.stack.service import Launch, Service
+from farandole.stack.service import VERSION_FILE, Launch, Service
 from farandole.stack.state import Book
 
 #: Seconds for the storage tool, which takes 0.8.
 FORMAT_PATIENCE = 120
-#: Written by us: Kafka's own meta.properties does not say which Kafka wrote it.
-VERSION_FILE = "VERSION"
 #: For a broker that lives for minutes: what its second compiler makes of it comes too late. A quarter of the computing of
 #: the brokers of our own tests was that.
 BRIEF = ["-XX:TieredStopAtLevel=1"]
@@ -43,14 +40,6 @@ class Kafka(Service):
         return jars.KAFKA
 
     @property
-    def folder(self) -> Path:
-        return self.data / "kafka"
-
-    @property
-    def log(self) -> Path:
-        return self.data / "kafka.log"
-
-    @property
     def logs(self) -> list[Path]:
         """What Java itself said, and the broker's own log."""
         return [self.data / "kafka.out", self.log]
@@ -73,20 +62,14 @@ class Kafka(Service):
         return Node(*self.program, self.mark, self.data, self.port, self.book.load().controller_port or 0)
 
     def prepare(self) -> None:
-        marker = self.folder / VERSION_FILE
         if self.folder.exists():
-            found = marker.read_text(encoding="utf-8").strip() if marker.exists() else "an unknown version"
-            if found.split(".")[:2] != self.version.split(".")[:2]:
-                raise FarandoleError(
-                    f"{self.folder} was written by Kafka {found}, and this is {self.version}, which does not go on with "
-                    "it: `farandole down --wipe` removes the data, Postgres's too, then `farandole up` starts anew",
-                    ExitCode.DATA_VERSION,
-                )
+            remedy = "`farandole down --wipe` removes the data, Postgres's too, then `farandole up` starts anew"
+            self.require_own_data("Kafka", remedy)
         node = self.node
         with faults.watching_the_disk(self.data):
             if not self.folder.exists():
                 self._format(node)
-            marker.write_text(self.version + "\n", encoding="utf-8")
+            (self.folder / VERSION_FILE).write_text(self.version + "\n", encoding="utf-8")
 
     def _format(self, node: Node) -> None:
         """Format beside its place and move it there when it is complete: a killed `up` leaves no half one."""

@@ -40,7 +40,10 @@ ACCESS = f"host all all {ports.LOOPBACK}/32 scram-sha-256\n"
 
 
 class Postgres(Service):
-    """One Postgres server with the database `farandole`."""
+    """One Postgres server with the database `farandole`.
+
+    Its folder is a link to a place that its account reaches, where that does not reach the checkout.
+    """
 
     name = "postgres"
     label = "Postgres"
@@ -57,15 +60,6 @@ class Postgres(Service):
     @cached_property
     def account(self) -> account.Account:
         return account.choose()
-
-    @property
-    def folder(self) -> Path:
-        """The cluster; a link to a place the account reaches where it does not reach the checkout."""
-        return self.data / "postgres"
-
-    @property
-    def log(self) -> Path:
-        return self.data / "postgres.log"
 
     @property
     def url(self) -> str:

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from farandole.errors import ExitCode, FarandoleError
 from farandole.stack import archive, faults, java, places, ports
-from farandole.stack.service import Launch, Service
+from farandole.stack.service import VERSION_FILE, Launch, Service
 from farandole.stack.state import Book
 
 #: Of Confluent's API, below the address.
@@ -24,8 +23,6 @@ API = "/apis/ccompat/v7"
 JAVA = 21
 #: Seconds for an answer to the question whether it serves. The very first one takes 0.5 s, others a millisecond.
 PATIENCE = 2.0
-#: Written by us, as beside Kafka's data.
-VERSION_FILE = "VERSION"
 
 FLAGS = (
     "-Xmx128m",  # 205 MB resident with it, 250 after 1,600 schemas
@@ -81,14 +78,6 @@ class Registry(Service):
         return archive.locked().version
 
     @property
-    def folder(self) -> Path:
-        return self.data / "registry"
-
-    @property
-    def log(self) -> Path:
-        return self.data / "registry.log"
-
-    @property
     def logs(self) -> list[Path]:
         """What Java itself said, and the registry's own log."""
         return [self.data / "registry.out", self.log]
@@ -106,16 +95,10 @@ class Registry(Service):
             return runtime, archive.fetch(self.cache, self.repository or places.repository(), self.say)
 
     def prepare(self) -> None:
-        marker = self.folder / VERSION_FILE
         if self.folder.exists():
-            found = marker.read_text(encoding="utf-8").strip() if marker.exists() else "an unknown version"
-            if found.split(".")[:2] != self.version.split(".")[:2]:
-                raise FarandoleError(
-                    f"{self.folder} was written by Apicurio {found}, and this is {self.version}, which does not go on "
-                    "with it: `farandole down --wipe` removes the data, Kafka's and Postgres's too, then "
-                    "`farandole up --registry` starts anew",
-                    ExitCode.DATA_VERSION,
-                )
+            others = "Kafka's and Postgres's too"
+            remedy = f"`farandole down --wipe` removes the data, {others}, then `farandole up --registry` starts anew"
+            self.require_own_data("Apicurio", remedy)
         self.program  # noqa: B018  whatever is wrong with it is said before anything starts
         with faults.watching_the_disk(self.data):
             if not self.folder.exists():

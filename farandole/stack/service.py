@@ -1,4 +1,4 @@
-"""What Kafka and Postgres have in common: a daemon that is prepared once, launched, awaited, stopped or killed."""
+"""What the services have in common: a daemon that is prepared once, launched, awaited, stopped or killed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from farandole.errors import ExitCode, FarandoleError
 from farandole.stack import faults, process
 from farandole.stack.process import Running
 from farandole.stack.state import Book, ServiceState, State
@@ -18,6 +19,8 @@ from farandole.stack.state import Book, ServiceState, State
 START_PATIENCE = 120.0
 #: Seconds a service may take to stop by itself before it is killed. 0.3 s are usual.
 STOP_PATIENCE = 20.0
+#: In the data folder of a service whose own files do not say which version wrote them.
+VERSION_FILE = "VERSION"
 #: Bytes. A log longer than this is put aside (one old copy is kept) when its service starts.
 LOG_LIMIT = 10 * 2**20
 
@@ -52,13 +55,13 @@ class Service(ABC):
     def version(self) -> str: ...
 
     @property
-    @abstractmethod
     def folder(self) -> Path:
         """Where its data lies."""
+        return self.data / self.name
 
     @property
-    @abstractmethod
-    def log(self) -> Path: ...
+    def log(self) -> Path:
+        return self.data / f"{self.name}.log"
 
     @property
     def logs(self) -> list[Path]:
@@ -89,6 +92,17 @@ class Service(ABC):
     @property
     def port(self) -> int:
         return self.entry(self.book.load()).port
+
+    def require_own_data(self, product: str, remedy: str) -> None:
+        """Raise DATA_VERSION with the remedy when `VERSION_FILE` in the folder names another minor version of `product`."""
+        marker = self.folder / VERSION_FILE
+        found = marker.read_text(encoding="utf-8").strip() if marker.exists() else "an unknown version"
+        if found.split(".")[:2] != self.version.split(".")[:2]:
+            raise FarandoleError(
+                f"{self.folder} was written by {product} {found}, and this is {self.version}, which does not go on with it: "
+                f"{remedy}",
+                ExitCode.DATA_VERSION,
+            )
 
     def running(self) -> Running | None:
         """Its live process: the one written down if it carries the mark, else whichever does."""
