@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from farandole.contracts.avro import is_name
 from farandole.contracts.fields.annotations import kind_of
 from farandole.errors import ConfigurationError
 
@@ -128,7 +128,7 @@ def _check_names(event: str, name: str | None, aliases: object) -> None:
     if not isinstance(aliases, tuple | list):
         raise ConfigurationError(f"event {event}: aliases is {aliases!r}; expected a tuple of names")
     for given in (*([] if name is None else [name]), *aliases):
-        if not (isinstance(given, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given)):
+        if not (isinstance(given, str) and is_name(given)):
             raise ConfigurationError(f"event {event}: {given!r} is no Avro name; expected letters, digits and _")
 
 

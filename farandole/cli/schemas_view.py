@@ -100,9 +100,9 @@ def told(event: str, problem: Break, breaks: Sequence[str], versions: Sequence[s
 def _found(name: str) -> tuple[str, Schema | None, History]:
     """(full name, the class's schema, what was released). Raises FarandoleError when there is neither."""
     from farandole.contracts import files
+    from farandole.contracts.avro import earlier_names, full_name
     from farandole.contracts.evolution import releases
-    from farandole.contracts.evolution.history import History, earlier_names
-    from farandole.contracts.evolution.resolution import full_name
+    from farandole.contracts.evolution.history import History
 
     project, settings = opened()
     full = name if "." in name else f"{settings.flow}.{name}"

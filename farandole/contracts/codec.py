@@ -13,6 +13,7 @@ from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canoni
 from pydantic import ValidationError
 
 from farandole.contracts import framing
+from farandole.contracts.avro import full
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE, ENVELOPE_FIELDS, LEFT_EMPTY, Schema
 from farandole.contracts.fields.annotations import kind_of
@@ -89,7 +90,7 @@ def _aliases(given: Any, name: str) -> tuple[str, ...]:
     """The aliases of `name` in full, in its namespace where they name none. Raises ValueError for what are none."""
     if not isinstance(given, list) or not all(isinstance(alias, str) for alias in given):
         raise ValueError(f"aliases is {given!s:.60}; expected a list of names")
-    return tuple(alias if "." in alias else f"{name.rpartition('.')[0]}.{alias}" for alias in given)
+    return tuple(full(alias, name.rpartition(".")[0]) for alias in given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

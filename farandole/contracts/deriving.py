@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from farandole.contracts import envelope_fields
+from farandole.contracts.defaults import in_json
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
 from farandole.contracts.fields.annotations import kind_of
 from farandole.contracts.fields.branches import order
-from farandole.contracts.fields.defaults import in_json
 from farandole.contracts.fields.kinds import Array, Choice, Enum, Field, Kind, Map, Scalar
 from farandole.errors import ConfigurationError
 from farandole.event import Event

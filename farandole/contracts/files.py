@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farandole.contracts import codec
+from farandole.contracts.avro import full_name
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import Schema
 from farandole.flow import RUNTIME_EVENTS, event_classes
@@ -29,7 +30,7 @@ class Drift:
 def derived(project: Project, flow: str) -> dict[Path, Schema]:
     """What each .avsc of the project should hold: its own event types and the runtime's, part of the contract."""
     schemas = [derive(event, flow) for event in (*event_classes(project), *RUNTIME_EVENTS)]
-    return {project.schemas / f"{schema['namespace']}.{schema['name']}.avsc": schema for schema in schemas}
+    return {project.schemas / f"{full_name(schema)}.avsc": schema for schema in schemas}
 
 
 def write(project: Project, flow: str) -> list[Path]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from farandole.contracts.avro import last
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.evolution.resolution import HARMLESS, Fault, faults, last
+from farandole.contracts.evolution.resolution import HARMLESS, Fault, faults
 
 Reader = Literal["old", "new"]
 

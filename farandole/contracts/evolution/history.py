@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from farandole.contracts.avro import earlier_names, full_name
 from farandole.contracts.envelope_fields import Schema
 from farandole.contracts.evolution.breaks import Break, problems
-from farandole.contracts.evolution.resolution import full_name
 
 #: What the class is called in sentences until it is released.
 NEXT = "the next version"
@@ -107,11 +107,6 @@ def _come_back(history: History, schema: Schema) -> Iterator[Finding]:
 
 def _fields(schema: Schema) -> set[str]:
     return {field["name"] for field in schema["fields"]}
-
-
-def earlier_names(schema: Schema) -> list[str]:
-    """The full names that the schema's aliases give."""
-    return [name if "." in name else f"{schema['namespace']}.{name}" for name in schema.get("aliases", ())]
 
 
 def without(node: Any, key: str) -> Any:

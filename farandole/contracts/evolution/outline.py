@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from farandole.contracts.avro import last
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.evolution.resolution import Named, last, told
+from farandole.contracts.evolution.resolution import Named, told
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from farandole.contracts import codec, framing
+from farandole.contracts.avro import full_name
 from farandole.contracts.envelope_fields import Schema
 from farandole.contracts.evolution.examples import examples
 from farandole.contracts.evolution.history import Finding, History, findings, without
-from farandole.contracts.evolution.resolution import full_name
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError, Poison
 from farandole.project import Project
 

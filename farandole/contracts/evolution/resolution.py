@@ -6,16 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from farandole.contracts.avro import PRIMITIVES, PROMOTIONS, full, last
 from farandole.contracts.envelope_fields import Schema
 
-PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-
-#: (written, wanted): what Avro 1.12 lets a reader take for what it wants.
-PROMOTIONS = frozenset(
-    {("int", "long"), ("int", "float"), ("int", "double"), ("long", "float"), ("long", "double"), ("float", "double")}
-    | {("string", "bytes"), ("bytes", "string")}
-)
-#: Of these, those that fail or round for some values: a float holds 24 bits of a number, a double 53; few bytes are text.
+#: Of Avro's promotions, those that fail or round for some values: a float holds 24 bits of a number, a double 53; few bytes
+#: are text.
 LOSSY = frozenset({("int", "float"), ("long", "float"), ("long", "double"), ("bytes", "string")})
 
 #: Kinds of faults that lose nothing; a person should know of them all the same.
@@ -47,7 +42,7 @@ class Named:
         if isinstance(kind, list):
             return [self._take(branch, namespace) for branch in kind]
         if isinstance(kind, str):
-            return {"type": kind} if kind in PRIMITIVES else {"ref": _full(kind, namespace)}
+            return {"type": kind} if kind in PRIMITIVES else {"ref": full(kind, namespace)}
         what = kind["type"]
         if what == "array":
             return {**kind, "items": self._take(kind["items"], namespace)}
@@ -58,16 +53,12 @@ class Named:
         return kind if isinstance(what, str) and what in PRIMITIVES else self._take(what, namespace)
 
     def _define(self, kind: Schema, namespace: str) -> Schema:
-        full = _full(kind["name"], kind.get("namespace", namespace))
-        inside = full.rpartition(".")[0]
-        made = self.types[full] = {**kind, "name": full}  # before its fields, which may refer to it
+        name = full(kind["name"], kind.get("namespace", namespace))
+        inside = name.rpartition(".")[0]
+        made = self.types[name] = {**kind, "name": name}  # before its fields, which may refer to it
         if "fields" in kind:
             made["fields"] = [{**field, "type": self._take(field["type"], inside)} for field in kind["fields"]]
-        return {"ref": full}
-
-
-def _full(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"
+        return {"ref": name}
 
 
 def faults(written: Schema, wanted: Schema) -> list[Fault]:
@@ -226,13 +217,3 @@ def _same_name(w: Schema, r: Schema) -> bool:
 
 def _aliases(node: Schema) -> set[str]:
     return {last(alias) for alias in node.get("aliases", ())}
-
-
-def full_name(schema: Schema) -> str:
-    """A schema's name with its namespace."""
-    return _full(str(schema["name"]), schema.get("namespace") or "")
-
-
-def last(name: str) -> str:
-    """A full name without its namespace."""
-    return name.rpartition(".")[2]

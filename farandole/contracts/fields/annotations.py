@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from farandole.contracts.avro import PRIMITIVES, is_name
 from farandole.contracts.fields import advice
 from farandole.contracts.fields.advice import refuse
 from farandole.contracts.fields.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar, called, family
 from farandole.contracts.fields.scalars import SCALARS, decimal
 from farandole.contracts.fields.unknown import Unknown, unknown_of
-from farandole.contracts.wire.unpacking import PRIMITIVES
 
 #: What Avro calls each kind of container, and what becomes of it in Python.
 _ARRAYS: dict[Any, type] = {list: list, set: set, frozenset: frozenset, tuple: tuple}
@@ -50,7 +50,7 @@ class _Walk:
             advice.check_field(info, inner)
             label = _title(name) if model is self.root else made.name + _title(name)
             wire = info.alias or name
-            if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", wire):
+            if not is_name(wire):
                 raise refuse(inner, f"{wire!r} is no Avro name", "expected ASCII letters, digits and _")
             if twin := next((field.attribute for field in made.fields if field.wire == wire), None):
                 raise refuse(
@@ -168,7 +168,7 @@ class _Walk:
         if not symbols:
             raise refuse(path, f"{name} has no words", "give it some: an empty enum has no value")
         for symbol in symbols:
-            if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", symbol):
+            if not is_name(symbol):
                 raise refuse(
                     path, f"{symbol!r} is no Avro enum symbol", "expected ASCII letters, digits and _, or use str"
                 )
@@ -183,7 +183,7 @@ class _Walk:
         raise refuse(path, f"{advice.name(annotation)} has no Avro form", advice.instead(annotation))
 
     def named(self, name: str, source: Any, path: str) -> str:
-        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or name in PRIMITIVES:
+        if not is_name(name) or name in PRIMITIVES:
             raise refuse(
                 path,
                 f"{name!r} is no name of a type in Avro",

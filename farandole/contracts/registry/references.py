@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from farandole.contracts.avro import PRIMITIVES, full
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.evolution.resolution import PRIMITIVES
 
 _NAMED = frozenset(("record", "error", "enum", "fixed"))
 
@@ -79,34 +79,32 @@ class _Inlining:
     def _named(self, name: str, space: str) -> Any:
         if name in PRIMITIVES:
             return name
-        full = name if "." in name or not space else f"{space}.{name}"
-        if full not in self._known and name in self._known:
-            full = name  # of no namespace
-        if full in self._defined or full not in self._known:
+        meant = full(name, space)
+        if meant not in self._known and name in self._known:
+            meant = name  # of no namespace
+        if meant in self._defined or meant not in self._known:
             return name
-        return self._definition(self._known[full], "")
+        return self._definition(self._known[meant], "")
 
     def _definition(self, schema: Schema, space: str) -> Any:
-        full = _full(schema, space)
-        if full in self._defined:
-            return full
-        self._defined.add(full)
-        inner = full.rpartition(".")[0]
-        made = _named(schema, full)
+        name = _full(schema, space)
+        if name in self._defined:
+            return name
+        self._defined.add(name)
+        inner = name.rpartition(".")[0]
+        made = _named(schema, name)
         if "fields" in schema:
             made["fields"] = [field | {"type": self.of(field.get("type"), inner)} for field in schema["fields"]]
         return made
 
 
 def _full(schema: Schema, space: str) -> str:
-    name = str(schema.get("name", ""))
-    space = schema.get("namespace", space) or ""
-    return name if "." in name or not space else f"{space}.{name}"
+    return full(str(schema.get("name", "")), schema.get("namespace", space) or "")
 
 
-def _named(schema: Schema, full: str) -> Schema:
+def _named(schema: Schema, known_as: str) -> Schema:
     """The definition with its full name spelt out, so that it means the same wherever it is put."""
-    space, _, name = full.rpartition(".")
+    space, _, name = known_as.rpartition(".")
     return {"type": schema["type"], "name": name, "namespace": space} | {
         key: value for key, value in schema.items() if key not in ("type", "name", "namespace")
     }

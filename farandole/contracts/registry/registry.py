@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from farandole.contracts.avro import full_name, last
 from farandole.contracts.codec import Contract
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.evolution.resolution import full_name
 from farandole.contracts.registry import references
 from farandole.errors import ConfigurationError, Poison, Unreachable
 from farandole.settings import Settings
@@ -153,7 +153,7 @@ def check_subjects(settings: Settings, contracts: Iterable[Contract]) -> None:
 def _instead(schema: Schema) -> str:
     """What to do where a registry refuses what `farandole schemas check` allows."""
     if schema.get("aliases"):
-        earlier = schema["aliases"][-1].rpartition(".")[2]
+        earlier = last(schema["aliases"][-1])
         return (
             f"registries take a renamed event for another one: give its class the name it had (name={earlier!r}) in place of "
             "the alias, or set FARANDOLE_SUBJECTS=topic-record for all programs of the flow"

@@ -10,6 +10,7 @@ from typing import Any
 
 from farandole import topics
 from farandole.agent import Agent, Wiring
+from farandole.contracts.avro import full_name
 from farandole.contracts.deriving import derive, topic_of
 from farandole.contracts.schema_log import SCHEMA_TOPIC
 from farandole.contracts.teams import carried
@@ -160,7 +161,7 @@ def _message(event: type[Event], settings: Settings, *, envelope: bool) -> Json:
     named = [f"{name}: {value}" for name, value in tags.items() if value]
     named += [name for name, given in (("blocks the job", declared.blocks), ("ingest", declared.ingest)) if given]
     return {
-        "name": f"{schema['namespace']}.{schema['name']}",
+        "name": full_name(schema),
         "title": _name(event) if envelope else f"{_name(event)}, payload only",
         **({"summary": schema["doc"]} if "doc" in schema else {}),
         "description": f"{carried.PART} " * declared.view + (carried.FRAMING if envelope else carried.COMPLETED),

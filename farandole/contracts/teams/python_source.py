@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import keyword
-import re
 import sys
 import types
 from collections.abc import Iterable, Sequence
 
 from pydantic import PydanticUserError
 
+from farandole.contracts.avro import full_name, is_name, last
 from farandole.contracts.deriving import derive
 from farandole.contracts.envelope_fields import ENVELOPE_FIELDS, Schema
-from farandole.contracts.evolution.resolution import full_name, last
 from farandole.contracts.teams.python_layout import Unfit, call, doc, imports, quoted
 from farandole.contracts.teams.python_types import Annotations, members, named_types, outline
 from farandole.errors import ConfigurationError
@@ -194,7 +193,7 @@ def _attribute(name: str) -> str:
 def _check_names(names: Iterable[str]) -> None:
     """They become part of the source: nothing but Avro's names may."""
     for name in names:
-        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+        if not is_name(name):
             raise ConfigurationError(f"{name!r} is no Avro name; expected ASCII letters, digits and _")
 
 

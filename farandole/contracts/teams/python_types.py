@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from farandole.contracts.avro import last
 from farandole.contracts.envelope_fields import Schema
-from farandole.contracts.evolution.resolution import last
 from farandole.contracts.teams.python_layout import Unfit, bytes_literal, quoted
 
 #: Avro types, with a logical type behind a colon, and where their Python type comes from.

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from farandole.contracts.evolution.resolution import PROMOTIONS, last
+from farandole.contracts.avro import PRIMITIVES, PROMOTIONS, last
 from farandole.contracts.fields.scalars import Misfit
 from farandole.contracts.wire import binary
-from farandole.contracts.wire.unpacking import PRIMITIVES, Read, integer
+from farandole.contracts.wire.unpacking import UNPACK, Read
 
 _PROMOTED: dict[str, Callable[[Any], Any]] = {"float": float, "double": float, "long": int, "bytes": str.encode}
 
@@ -38,14 +38,14 @@ class _Adapting:
     def of(self, w: Any, r: Any) -> Read:
         w, r = _look(w, self._written), _look(r, self._wanted)
         if isinstance(w, list):
-            return _choice([self.of(branch, r) for branch in w])
+            return binary.choice([self.of(branch, r) for branch in w])
         if isinstance(r, list):
             return self._branch(w, r)
         if not self._matches(w, r):
             return _refusing(f"{_told(w)} is written, and {_told(r)} is read")
         match w:
             case str():
-                return PRIMITIVES[w] if w == r else _promoted(w, r)
+                return UNPACK[w] if w == r else _promoted(w, r)
             case {"type": "array"}:
                 doubles = w["items"] == r["items"] == "double"  # of which there are thousands, read at once
                 return self._plain(w) if doubles else binary.array(self.of(w["items"], r["items"]))
@@ -135,20 +135,8 @@ def _look(kind: Any, named: dict[str, Any]) -> Any:
     return _look(inner, named) if not isinstance(inner, str) or inner in PRIMITIVES or inner in named else kind
 
 
-def _choice(branches: list[Read]) -> Read:
-    count = len(branches)
-
-    def read(data: bytes, at: int) -> tuple[Any, int]:
-        index, at = integer(data, at)
-        if not 0 <= index < count:
-            raise Misfit(f"branch {index} of {count}")
-        return branches[index](data, at)
-
-    return read
-
-
 def _promoted(w: str, r: str) -> Read:
-    plain, convert = PRIMITIVES[w], _PROMOTED.get(r, bytes.decode)
+    plain, convert = UNPACK[w], _PROMOTED.get(r, bytes.decode)
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
         value, at = plain(data, at)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from farandole.contracts.fields.scalars import Misfit
-from farandole.contracts.wire.unpacking import PRIMITIVES, Read, count_of, integer, string
+from farandole.contracts.wire.unpacking import UNPACK, Read, count_of, integer, string
 
 
 def reader(schema: Any) -> Read:
@@ -41,7 +41,7 @@ class _Compiler:
     def of(self, schema: Any) -> Read:
         match schema:
             case str():
-                return PRIMITIVES[schema] if schema in PRIMITIVES else self._reference(schema)
+                return UNPACK[schema] if schema in UNPACK else self._reference(schema)
             case list():
                 return self._union(schema)
             case {"type": "record" | "error"}:
@@ -80,15 +80,8 @@ class _Compiler:
             branches = [
                 read if name is None else tagged(name, read) for name, read in zip(records, branches, strict=True)
             ]
-        count = len(branches)
-
-        def read(data: bytes, at: int) -> tuple[Any, int]:
-            index, at = integer(data, at)
-            if not 0 <= index < count:
-                raise Misfit(f"branch {index} of {count}")
-            return branches[index](data, at)
-
-        return _optional(branches[1], read) if count == 2 and union[0] == "null" else read
+        read = choice(branches)
+        return _optional(branches[1], read) if len(branches) == 2 and union[0] == "null" else read
 
     def _record_name(self, branch: Any) -> str | None:
         """The full name of a record, or None of another type."""
@@ -112,6 +105,19 @@ def fields(plan: list[tuple[str, Read]]) -> Read:
         except UnicodeDecodeError as error:
             raise Misfit(f"no UTF-8: {error.reason}").within(f".{name}") from None
         return made, at
+
+    return read
+
+
+def choice(branches: list[Read]) -> Read:
+    """One of several types, by its place."""
+    count = len(branches)
+
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        index, at = integer(data, at)
+        if not 0 <= index < count:
+            raise Misfit(f"branch {index} of {count}")
+        return branches[index](data, at)
 
     return read
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from farandole.contracts.avro import last
 from farandole.contracts.fields.branches import order
 from farandole.contracts.fields.kinds import Array, Choice, Enum, Field, Kind, Map, Record, Scalar
 from farandole.contracts.fields.scalars import Misfit
@@ -112,7 +113,7 @@ class Reading:
 
         def read(value: Any) -> Any:
             if type(value) is tuple:
-                return by_name[value[0].rpartition(".")[2]](value[1])
+                return by_name[last(value[0])](value[1])
             convert = by_raw.get(type(value))
             return value if convert is None else convert(value)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from farandole.contracts.avro import last
+
 Named = dict[str, Any]
 
 
@@ -74,7 +76,7 @@ def _resolved(kind: Any, named: Named) -> Any:
 def _raw(kind: Any) -> Any:
     """What tells branches apart; integers of either length may be read as one another, and records go by their name."""
     name = kind.get("type") if isinstance(kind, dict) else kind
-    return "long" if name == "int" else kind["name"].rpartition(".")[2] if name == "record" else name
+    return "long" if name == "int" else last(kind["name"]) if name == "record" else name
 
 
 def _unit(kind: Any) -> str:

@@ -85,7 +85,7 @@ def _size(data: bytes, at: int) -> tuple[int, int]:
     return size, at
 
 
-PRIMITIVES: dict[str, Read] = {
+UNPACK: dict[str, Read] = {
     "null": _null,
     "boolean": _boolean,
     "int": _int,
