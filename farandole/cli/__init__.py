@@ -22,6 +22,8 @@ from farandole.cli import (
     graph,
     init,
     jobs,
+    projections,
+    projector,
     schemas,
     stack,
     status,
@@ -81,7 +83,7 @@ START, STACK, RUN, READ, CHECK = "Start here", "Local stack", "Run", "Jobs", "Co
 for panel, commands in {
     START: (init.init, demo.demo, dev.dev),
     STACK: (stack.up, status.status, stack.down),
-    RUN: (agents.run, agents.projector, submit.submit),
+    RUN: (agents.run, submit.submit),
     READ: (jobs.jobs, jobs.job, jobs.journey, costs.costs),
     CHECK: (doctor.doctor, graph.graph, config.config, contract.topics, contract.migrate),
 }.items():
@@ -91,7 +93,8 @@ app.add_typer(dead.dead, name="dead", rich_help_panel=READ)
 app.add_typer(steps.steps, name="steps", rich_help_panel=READ)
 app.add_typer(schemas.schemas, name="schemas", rich_help_panel=CHECK)
 app.add_typer(gaps.gaps, name="gaps", rich_help_panel=CHECK)
-app.add_typer(contract.projections, name="projections", rich_help_panel=CHECK)
+app.add_typer(projections.projections, name="projections", rich_help_panel=CHECK)
+app.add_typer(projector.projector, name="projector", rich_help_panel=RUN)
 
 
 def _show_version(asked: bool) -> None:

@@ -1,20 +1,14 @@
-"""run, projector: the long-running processes."""
+"""run: agents, until told to stop."""
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from farandole.errors import ExitCode
 from farandole.project import find_project
-
-if TYPE_CHECKING:
-    import threading
 
 log = logging.getLogger("farandole.projector")
 
@@ -46,36 +40,3 @@ def run(
     if leash:
         hold_leash()
     run_to_its_end(run_agents(settings, list(agents.values())))
-
-
-def projector(leash: Leash = False) -> None:
-    """Fold the flow's events into Postgres until told to stop. Several projectors share the partitions."""
-    import threading
-
-    from farandole import logs
-    from farandole.children import hold_leash
-    from farandole.projector import run_projector
-    from farandole.settings import load_settings
-
-    project = find_project()
-    settings = load_settings(project)
-    logs.set_up(as_json=settings.log_json)
-    stop = threading.Event()
-    _on_signals(stop)
-    if leash:
-        hold_leash()
-    run_projector(settings, project, stop)
-
-
-def _on_signals(stop: threading.Event) -> None:
-    """The first signal drains; a second one leaves at once, whatever the database is at."""
-
-    def asked(*_: object) -> None:
-        if stop.is_set():
-            log.warning("second signal: leaving at once; what was not written is read again")
-            os._exit(ExitCode.INTERRUPTED)
-        log.info("draining: the batch in hand is finished; a second signal leaves at once")
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, asked)

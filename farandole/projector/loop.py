@@ -19,10 +19,11 @@ from farandole.kafka import KafkaError, KafkaException, Message, Record, TopicPa
 from farandole.postgres import OUTAGES
 from farandole.projections import Projection
 from farandole.projector import outages
+from farandole.projector.folds import ProjectionChanged
 from farandole.projector.outsider import Outsider
 from farandole.projector.partitions import Partitions
 from farandole.projector.rows import Rows
-from farandole.projector.store import Folded, Place, ProjectionChanged, Store
+from farandole.projector.store import Folded, Place, Store
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.projector")

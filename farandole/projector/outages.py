@@ -5,7 +5,7 @@ from __future__ import annotations
 from farandole import kafka, postgres
 from farandole.errors import FarandoleError, Stopped
 from farandole.kafka import KafkaException
-from farandole.projector.store import ProjectionChanged
+from farandole.projector.folds import ProjectionChanged
 
 
 def only(failure: Exception) -> None:

@@ -14,7 +14,8 @@ from farandole import postgres
 from farandole.errors import Unreachable
 from farandole.kafka import Record
 from farandole.postgres import Connection, Jsonb, psycopg
-from farandole.projections import CORE, Projection
+from farandole.projections import Projection
+from farandole.projector.folds import Folds
 from farandole.projector.rows import COLUMNS, Batch, Parked, copy_data, parked_row
 from farandole.settings import Settings
 
@@ -53,10 +54,6 @@ class Folded:
     refused: frozenset[Place]  #: partitions that belong to another projector now; nothing of them was written
 
 
-class ProjectionChanged(Exception):
-    """Another projector has installed another version of a projection; this one waits rather than folds the old way."""
-
-
 class Store:
     """A connection that folds batches; after any error open another one.
 
@@ -65,11 +62,11 @@ class Store:
 
     def __init__(self, settings: Settings, projections: Sequence[Projection], owner: str) -> None:
         self._settings = settings
-        self._projections = projections
         self._owner = owner
         self._turn = threading.Lock()
         self._connection: Connection[Any] = postgres.connect(settings, application=f"farandole projector {owner}")
         self._connection.execute(postgres.script(_SQL["session"]), prepare=False)
+        self._folds = Folds(self._connection, projections)
 
     def close(self) -> None:
         self._connection.close()
@@ -98,14 +95,14 @@ class Store:
     def fold(self, batch: Batch, reached: Mapping[Place, int], epochs: Mapping[Place, int]) -> Folded:
         """Write a batch and the offsets `reached`, in one transaction. Partitions claimed by others are left out.
 
-        Raises ProjectionChanged, and whatever the database says: then nothing was written, or (where the connection
+        Raises `folds.ProjectionChanged`, and whatever the database says: then nothing was written, or (where the connection
         broke at the commit) everything; the stored offsets tell.
         """
         with self._turn, self._connection.transaction():
             stored = self._lock(reached, epochs)
             batch = self._still_wanted(batch, stored)
-            projections = self._live_projections()
-            new = self._take(batch, projections) if batch.rows else 0
+            self._folds.learn()
+            new = self._take(batch) if batch.rows else 0
             for parked in batch.parked:
                 self._park(parked)
             self._write_offsets({place: reached[place] for place in stored})
@@ -144,20 +141,7 @@ class Store:
             return batch
         return Batch([record for record, _ in kept], [row for _, row in kept], parked)
 
-    def _live_projections(self) -> list[Projection]:
-        """What is to be folded. Read under the offset locks: a refold that changes it holds all of them."""
-        known = {
-            name: (hash_, suspended)
-            for name, hash_, suspended in self._connection.execute(
-                "SELECT name, hash, suspended FROM projection"
-            ).fetchall()
-        }
-        for projection in self._projections:
-            if known.get(projection.name, ("", None))[0] != projection.hash:
-                raise ProjectionChanged(projection.name)
-        return [projection for projection in self._projections if known[projection.name][1] is None]
-
-    def _take(self, batch: Batch, projections: Sequence[Projection]) -> int:
+    def _take(self, batch: Batch) -> int:
         """Insert and fold; a record that the database refuses is found by halving and parked. How many were new."""
         new, pending, another = 0, [(0, len(batch.rows))], False
         while pending:
@@ -166,7 +150,7 @@ class Store:
             start, end = pending.pop()
             try:
                 with self._connection.transaction():  # a savepoint
-                    new += self._insert_and_fold(batch.rows[start:end], projections)
+                    new += self._insert_and_fold(batch.rows[start:end])
             except psycopg.Error as error:
                 if (error.sqlstate or "")[:2] not in _DATA_ERRORS:
                     raise
@@ -180,31 +164,16 @@ class Store:
                 another = True
         return new
 
-    def _insert_and_fold(self, rows: Sequence[bytes], projections: Sequence[Projection]) -> int:
+    def _insert_and_fold(self, rows: Sequence[bytes]) -> int:
         execute = self._connection.execute
         with self._connection.cursor().copy(_COPY) as copy:
             copy.write(copy_data(rows))
         new = execute(postgres.script(_SQL["insert_new"])).rowcount
         if new < len(rows):
             execute(postgres.script(_SQL["insert_conflicts"]))
-        for projection in projections if new else ():
-            self._fold(projection)
+        if new:
+            self._folds.run()
         return new
-
-    def _fold(self, projection: Projection) -> None:
-        """The core fold belongs to the transaction; another one that fails is suspended and the rest go on."""
-        if projection.name == CORE:
-            self._connection.execute(postgres.script(projection.fold), prepare=False)
-            return
-        try:
-            with self._connection.transaction():
-                self._connection.execute(postgres.script(projection.fold), prepare=False)
-        except psycopg.Error as error:
-            if postgres.is_outage(error):
-                raise
-            reason = str(error.diag.message_primary or error)
-            log.error("projection_suspended projection=%s: %s; see `farandole projections`", projection.name, reason)
-            self._connection.execute("UPDATE projection SET suspended = %s WHERE name = %s", (reason, projection.name))
 
     def _park(self, parked: Parked) -> None:
         row = parked_row(parked, self._settings)

@@ -78,7 +78,7 @@ def test_views_that_went_with_a_changed_table_come_back(project: Project, farand
 
 
 def test_a_projector_with_an_older_fold_waits_rather_than_folds(project: Project, farandole_settings: Settings) -> None:
-    from farandole.projector.store import ProjectionChanged
+    from farandole.projector.folds import ProjectionChanged
 
     prepare(farandole_settings)
     records = written(Log(farandole_settings), facts(72, 3))

@@ -1,92 +1,22 @@
-"""Projections: folders of SQL that fold the event log into tables; found, checked, applied and refolded here."""
+"""Brings the tables of projections to what their folders say, and refolds them from the event log."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, LiteralString
 
 from farandole import postgres
 from farandole.errors import ConfigurationError
 from farandole.postgres import Connection, psycopg, sql
-from farandole.project import Project
+from farandole.projections.folders import Projection
 from farandole.settings import Settings
-
-#: Always there, and folded first: what `Client` and the command line read. A project may bring its own version.
-CORE = "job_state"
 
 #: Called with a projection's name and what happens to it ("refolding", "folded 123 events").
 Progress = Callable[[str, str], None]
 
-_TABLE = re.compile(r"^\s*CREATE\s+TABLE\s+IF\s+NOT\s+EXISTS\s+(\w+)", re.IGNORECASE | re.MULTILINE)
 _VIEW = re.compile(r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?VIEW\s+(\w+)", re.IGNORECASE | re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """One folder: the tables, how they are folded from `new_events`, and the views people read."""
-
-    name: str
-    folder: Path
-    tables: str
-    fold: str
-    views: str = ""
-
-    @property
-    def hash(self) -> str:
-        """Of what decides the rows; another hash means that the tables must be refolded."""
-        return _hash(self.tables, self.fold)
-
-    @property
-    def views_hash(self) -> str:
-        return _hash(self.views)
-
-    @property
-    def table_names(self) -> list[str]:
-        return _TABLE.findall(self.tables)
-
-
-def discover(project: Project | None) -> list[Projection]:
-    """The project's projections and the packaged job_state, in the order in which they are folded.
-
-    Raises ConfigurationError naming the folder or file that is missing or wrong.
-    """
-    found = {CORE: packaged() / CORE}
-    if project and project.projections.is_dir():
-        folders = (folder for folder in project.projections.iterdir() if folder.is_dir())
-        found |= {folder.name: folder for folder in folders if folder.name[0] not in "._"}
-    names = sorted(found, key=lambda name: (name != CORE, name))
-    return [read(found[name]) for name in names]
-
-
-def packaged() -> Path:
-    """The folder of the projections that come with farandole: in the wheel, or beside a checkout."""
-    wheel = Path(__file__).parent / "_projections"
-    return wheel if wheel.is_dir() else Path(__file__).parent.parent / "projections"
-
-
-def read(folder: Path) -> Projection:
-    """The projection in `folder`. Raises ConfigurationError naming what is missing."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", folder.name):
-        raise ConfigurationError(f"projection {folder}: expected a name of lower-case letters, digits and _")
-    texts = {}
-    for file in ("tables.sql", "fold.sql", "views.sql"):
-        try:
-            texts[file] = (folder / file).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            texts[file] = ""
-        if not texts[file].strip() and file != "views.sql":
-            raise ConfigurationError(f"projection {folder.name}: {folder / file} is missing or empty")
-    projection = Projection(folder.name, folder, texts["tables.sql"], texts["fold.sql"], texts["views.sql"])
-    if not projection.table_names:
-        raise ConfigurationError(f"{folder / 'tables.sql'}: expected at least one CREATE TABLE IF NOT EXISTS")
-    if "new_events" not in projection.fold:
-        raise ConfigurationError(f"{folder / 'fold.sql'}: expected a statement that reads new_events")
-    return projection
 
 
 def install(settings: Settings, projections: Sequence[Projection], progress: Progress | None = None) -> None:
@@ -225,10 +155,6 @@ def apply(connection: Connection[Any], projection: Projection, file: str, text: 
         position = int(error.diag.statement_position or 1)
         line = text[:position].count("\n") + 1
         raise ConfigurationError(f"{projection.folder / file}:{line}: {error.diag.message_primary or error}") from error
-
-
-def _hash(*texts: str) -> str:
-    return sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def _silent(_name: str, _what: str) -> None:

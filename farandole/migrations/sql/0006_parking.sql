@@ -1,0 +1,2 @@
+-- What a person decides about parked records.
+SELECT;

@@ -1,0 +1,2 @@
+-- What readers of jobs need.
+SELECT;
