@@ -102,12 +102,20 @@ class Store:
             stored = self._lock(reached, epochs)
             batch = self._still_wanted(batch, stored)
             self._folds.learn()
-            new = self._take(batch) if batch.rows else 0
+            new = self.take(batch) if batch.rows else 0
             for parked in batch.parked:
                 self._park(parked)
             self._write_offsets({place: reached[place] for place in stored})
         refused = frozenset(reached) - frozenset(stored)
         return Folded(new, len(batch.rows) - new, len(batch.parked), refused)
+
+    @contextmanager
+    def beside(self) -> Iterator[Connection[Any]]:
+        """A transaction for `take` of events that no partition brings now. Who changes projections waits for its end."""
+        with self._in_turn(), self._connection.transaction():
+            self._connection.execute("LOCK TABLE projector_offset IN ROW SHARE MODE")
+            self._folds.learn()
+            yield self._connection
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
@@ -141,8 +149,11 @@ class Store:
             return batch
         return Batch([record for record, _ in kept], [row for _, row in kept], parked)
 
-    def _take(self, batch: Batch) -> int:
-        """Insert and fold; a record that the database refuses is found by halving and parked. How many were new."""
+    def take(self, batch: Batch) -> int:
+        """Insert and fold, inside the transaction of `fold` or `beside`; returns how many events were new.
+
+        A record that the database refuses is found by halving, and is one more of `batch.parked` then.
+        """
         new, pending, another = 0, [(0, len(batch.rows))], False
         while pending:
             if another:  # it would be folded again
