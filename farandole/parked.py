@@ -84,10 +84,8 @@ def rows(
     until: datetime | None = None,
 ) -> list[ParkedRecord]:
     """The records by topic, partition and offset: those behind `after`, and parked `until` then."""
-    place = {"topic": after.topic, "partition": after.partition, "offset": after.offset} if after else {}
-    behind = {
-        f"after_{name}": place.get(name, first) for name, first in (("topic", ""), ("partition", 0), ("offset", 0))
-    }
+    first = {"topic": "", "partition": 0, "offset": 0, "timestamp_ms": 0}
+    behind = {f"after_{name}": getattr(after, name, value) for name, value in first.items()}
     found = _rows(connection, "parked_rows", asdict(chosen) | behind | {"limit": limit, "until": until})
     return [ParkedRecord(**row | {"headers": _headers(row["headers"])}) for row in found]
 

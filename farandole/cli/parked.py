@@ -210,5 +210,5 @@ def _today(settings: Settings, found: list[ParkedRecord]) -> list[Parked | str |
         [(_, left)] = today(settings, [found])
     except Unreachable as away:
         return [str(away)] * len(found)
-    kept = {(settings.bare(one.record.topic), one.record.partition, one.record.offset): one for one in left}
-    return [kept.get((one.topic, one.partition, one.offset)) for one in found]
+    kept = {(one.record.topic, one.record.offset, one.record.partition, one.record.timestamp_ms): one for one in left}
+    return [kept.get((settings.topic(one.topic), one.offset, one.partition, one.timestamp_ms)) for one in found]

@@ -63,11 +63,6 @@ def lines(records: Sequence[ParkedRecord]) -> list[Text]:
     return shown
 
 
-def of_job(one: ParkedRecord) -> Text:
-    """The line of a job's view: `parked jobs.done/0@17: undecodable (not a jobs.Done: …)`."""
-    return cell(f"parked {one.place}: {one.cause} ({one.error[:PREVIEW]})", "yellow")
-
-
 def panel(one: ParkedRecord, today: Parked | str | None) -> RenderableType:
     """Everything about a record; `today` is what keeps it from being an event now, a text where that is not known."""
     value = one.value or b""

@@ -23,8 +23,8 @@ from farandole.projector.rows import Batch, Parked, Rows
 from farandole.projector.store import Store
 from farandole.settings import Settings
 
-#: Topic with the namespace, partition, offset.
-_Spot = tuple[str, int, int]
+#: Topic with the namespace, partition, offset, and Kafka's timestamp, which tells a topic that was made again from the old one.
+_Spot = tuple[str, int, int, int]
 
 _SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("parked_*.sql")}
 
@@ -107,11 +107,12 @@ class Retry:
     def _hold(self, connection: Connection[Any], made: Batch, chosen: Chosen) -> set[_Spot]:
         records = [*made.records, *(one.record for one in made.parked)]
         rows = _run(connection, "parked_hold", self._places(records) | {"discarded": chosen.discarded})
-        return {(self._settings.topic(topic), partition, offset) for topic, partition, offset in rows}
+        return {(self._settings.topic(row[0]), *row[1:]) for row in rows}
 
     def _places(self, records: Iterable[Record]) -> dict[str, list[Any]]:
-        spots = [(self._settings.bare(record.topic), record.partition, record.offset) for record in records]
-        return {name: [spot[index] for spot in spots] for index, name in enumerate(("topics", "partitions", "offsets"))}
+        names = ("topics", "partitions", "offsets", "timestamps")
+        spots = [(self._settings.bare(topic), *rest) for topic, *rest in map(_spot, records)]
+        return {name: [spot[index] for spot in spots] for index, name in enumerate(names)}
 
     def _connected(self) -> Store:
         return Store(self._settings, self._projections, self._owner)
@@ -144,7 +145,7 @@ def _only(made: Batch, held: set[_Spot]) -> Batch:
 
 
 def _spot(record: Record) -> _Spot:
-    return record.topic, record.partition, record.offset
+    return record.topic, record.partition, record.offset, record.timestamp_ms
 
 
 def _words(left: Sequence[Parked]) -> dict[str, list[Any]]:

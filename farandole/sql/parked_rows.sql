@@ -9,6 +9,7 @@ WHERE (%(topic)s::text IS NULL OR topic = %(topic)s)
   AND (%(trace_id)s::uuid IS NULL OR trace_id = %(trace_id)s)
   AND (%(discarded)s OR discarded_at IS NULL)
   AND (%(until)s::timestamptz IS NULL OR parked_at <= %(until)s)
-  AND (topic, partition, "offset") > (%(after_topic)s, %(after_partition)s, %(after_offset)s)
-ORDER BY topic, partition, "offset"
+  AND (topic, partition, "offset", timestamp_ms)
+      > (%(after_topic)s::text, %(after_partition)s::int, %(after_offset)s::bigint, %(after_timestamp_ms)s::bigint)
+ORDER BY topic, partition, "offset", timestamp_ms
 LIMIT %(limit)s

@@ -13,3 +13,6 @@ UPDATE parked
 SET timestamp_ms = CASE WHEN coalesce(length(key), 0) = 0
                         THEN ('x' || left(replace(trace_id::text, '-', ''), 12))::bit(48)::bigint
                         ELSE (extract(epoch FROM parked_at) * 1000)::bigint END;
+
+-- A topic that was deleted and made again has the same offsets; the timestamp tells its records from the old ones.
+ALTER TABLE parked DROP CONSTRAINT parked_pkey, ADD PRIMARY KEY (topic, partition, "offset", timestamp_ms);
