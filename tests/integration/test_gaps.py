@@ -134,7 +134,10 @@ def test_a_running_projector_goes_on_when_its_gap_is_accepted(
     with running(settings, tmp_path / "second.log", "projector", cwd=here) as second:
         eventually(lambda: (offset() or (0, None))[1], "the gap is named")
         assert [gap["agent"] for gap in rows("gaps", "list", code=ExitCode.STANDS_STILL)] == ["projector"]
-        assert [one["offset"] for one in rows("gaps", "accept", "projector", "--at", "earliest")] == [5]
+        said = refusal("projector", "skip-gap", "orders.placed", "0", "--at", "4", code=ExitCode.USAGE)
+        assert "orders.placed [0] has offsets 5 to 7; 4 is not among them" in said
+        farandole("projector", "skip-gap", "orders.priced", "--at", "earliest", code=ExitCode.NOT_FOUND)
+        assert [one["offset"] for one in rows("projector", "skip-gap", "orders.placed", "--at", "earliest")] == [5]
         eventually(lambda: offset() == (7, None), "the projector has read the rest", 60)
         assert second.stop() == 0
 

@@ -26,7 +26,7 @@ from farandole.projector.parking import Retried, Retry
 from farandole.settings import Settings
 from farandole.testing.flow import environment
 from tests import oracle
-from tests.integration.projection_tables import Folder, jobs, one, places, prepare, stage_times
+from tests.integration.projection_tables import Folder, jobs, one, places, prepare, refuse, stage_times
 from tests.journeys import Done, Fact, Log, Submitted, new_fact, written
 
 ALL = Chosen()
@@ -193,15 +193,6 @@ def test_an_outage_changes_nothing(
     with pytest.raises(psycopg.errors.QueryCanceled):
         retry(farandole_settings)
     assert raw(database) == before
-
-
-def refuse(connection: Connection[Any], state: str, hop: int = 0) -> None:
-    """Have the core fold fail with this SQLSTATE where it meets the hop."""
-    connection.execute(
-        f"CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.hop = {hop} THEN"
-        f" RAISE 'no such hop' USING ERRCODE = '{state}'; END IF; RETURN NEW; END $$;"
-        " CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION refuse()"
-    )
 
 
 def test_what_the_database_refuses_stays_parked_alone_with_the_error_of_today(

@@ -22,6 +22,7 @@ from tests.eventually import eventually
 from tests.integration.projection_service import make_topics, process, running, send, send_raw
 from tests.integration.projection_tables import jobs, one, prepare, stage_times
 from tests.journeys import Classified, Done, Submitted, facts, new_fact
+from tests.kafka_log import KafkaLog
 
 
 @pytest.fixture
@@ -105,7 +106,14 @@ def test_the_database_says_where_to_start_not_kafka(farandole_settings: Settings
         send(farandole_settings, facts(32, 5))
         expected += len(oracle.once(fact.happened for fact in facts(32, 5)))
         eventually(lambda: count(database) == expected)
+        with running(farandole_settings):  # which takes over what it is given, at the database's offsets too
+            eventually(lambda: one(database, "SELECT count(DISTINCT owner) FROM projector_offset") == 2)
+            send(farandole_settings, facts(33, 5))
+            expected += len(oracle.once(fact.happened for fact in facts(33, 5)))
+            eventually(lambda: count(database) == expected)
     assert one(database, "SELECT sum(epoch) FROM projector_offset") > epochs
+    chosen = [*facts(31, 5), *facts(32, 5), *facts(33, 5)]
+    assert jobs(database) == oracle.jobs(fact.happened for fact in chosen)
     assert one(database, "SELECT count(*) FROM projector_offset WHERE gap IS NOT NULL") == 0
 
 
@@ -167,12 +175,16 @@ def test_a_topic_that_was_made_again_is_a_named_gap(farandole_settings: Settings
     with running(farandole_settings):
         send(farandole_settings, [new_fact(Classified)])
         eventually(lambda: count(database) == 1)
-    database.execute("UPDATE projector_offset SET topic_id = 'another' WHERE topic = 'jobs.classified'")
+    log = KafkaLog(farandole_settings.brokers, farandole_settings.namespace)
+    next(iter(log.admin.delete_topics([log.topic("jobs.classified")]).values())).result(10)
+    eventually(lambda: not log.exists("jobs.classified"))
+    make_topics(farandole_settings)
     with running(farandole_settings):
         send(farandole_settings, [new_fact(Submitted), new_fact(Classified)])
         eventually(lambda: count(database) == 2)
     gaps = database.execute("SELECT DISTINCT topic FROM projector_offset WHERE gap LIKE '%made again%'").fetchall()
     assert gaps == [("jobs.classified",)]
+    assert count(database) == 2
 
 
 @pytest.fixture
