@@ -2,61 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from farandole import Event, kafka, parked, postgres, reading, topics
-from farandole.cli import app
-from farandole.contracts import codec, schema_log
-from farandole.contracts.schema_log import SCHEMA_TOPIC
-from farandole.errors import ExitCode, Unreachable
+from farandole import kafka, parked, postgres
+from farandole.envelope import Coordinates, trace_of
+from farandole.errors import Unreachable
 from farandole.kafka import Record
+from farandole.migrations import FOLDER
 from farandole.parked import Chosen
 from farandole.postgres import Connection, psycopg
 from farandole.project import find_project
 from farandole.projector.parking import Retried, Retry
 from farandole.settings import Settings
-from farandole.testing.flow import environment
 from tests import oracle
-from tests.integration.projection_tables import Folder, jobs, one, places, prepare, refuse, stage_times
+from tests.integration.parking import Late, park, prepared, publish
+from tests.integration.projection_tables import jobs, one, refuse, stage_times
 from tests.journeys import Done, Fact, Log, Submitted, new_fact, written
 
 ALL = Chosen()
 
 
-class Late(Event, topic="jobs.done", stage="late"):
-    """An event whose schema is published after its first records."""
-
-    text: str
-
-
 @pytest.fixture
 def database(farandole_settings: Settings) -> Iterator[Connection[Any]]:
-    prepare(farandole_settings)
-    topics.ensure(
-        farandole_settings, [one for one in topics.of_events(farandole_settings, ()) if one.name == SCHEMA_TOPIC]
-    )
+    prepared(farandole_settings)
     with postgres.connect(farandole_settings) as connection:
         yield connection
-
-
-def park(settings: Settings, records: Sequence[Record]) -> None:
-    """Fold the records as a projector would: those that it cannot read are parked."""
-    folder = Folder(settings, "a", places(records, settings))
-    with closing(folder.store):
-        folder.fold(records)
-
-
-def publish(settings: Settings) -> None:
-    schema_log.publish(settings, [codec.contract(Late, settings.flow)])
 
 
 def retry(settings: Settings, chosen: Chosen = ALL) -> Retried:
@@ -80,13 +57,13 @@ def raw(connection: Connection[Any]) -> list[Any]:
 def test_what_was_parked_for_want_of_a_schema_is_folded_as_if_it_had_never_been(
     farandole_settings: Settings, database: Connection[Any]
 ) -> None:
-    """The ids of a stranger's record are made of its place and its timestamp: they are those that an agent has seen."""
+    """With its place, its timestamp, its key and its headers; and what was not to be read yet stays as it is."""
     first = new_fact(Submitted)
     fact = new_fact(Late, cause=first)
     log = Log(farandole_settings)
     header = ("odd", b"\xff"), ("odd", None)
     told = log.append(Late, fact.fields)
-    records = [*written(log, [first]), Record(*(getattr(told, name) for name in told.__slots__[:-1]), [*header])]
+    records = [*written(log, [first]), replace(told, headers=[*header])]
     park(farandole_settings, records)
     [before] = parked.rows(database, Chosen())
     assert before.record(farandole_settings) == records[1]
@@ -223,90 +200,21 @@ def test_a_topic_that_was_made_again_parks_its_own_records_beside_the_old_ones(
     assert retry(farandole_settings).left == Counter(undecodable=2)
 
 
-# The commands
-
-
-@pytest.fixture
-def command(farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Any:
-    for variable, value in environment(farandole_settings).items():
-        monkeypatch.setenv(variable, value)
-
-    def farandole(*arguments: str | Path, code: int = 0) -> str:
-        ended = CliRunner().invoke(app, [*map(str, arguments)])
-        assert ended.exit_code == code, ended.output
-        return " ".join(ended.output.split()) if "--json" not in arguments else ended.stdout
-
-    return farandole
-
-
-def test_a_person_lists_shows_retries_and_discards(
-    farandole_settings: Settings, database: Connection[Any], command: Any, tmp_path: Path
+def test_records_that_were_parked_by_the_version_before_get_a_timestamp(
+    farandole_settings: Settings, database: Connection[Any]
 ) -> None:
-    fact, log = new_fact(Submitted), Log(farandole_settings)
-    trace = fact.fields["trace_id"]
-    records = [
-        *written(log, [fact, new_fact(Late, cause=fact)]),
-        log.put("jobs.done", 3, b"\xff\0\x1b[31m", trace.encode()),
-    ]
-    park(farandole_settings, records)
-
-    listed = json.loads(command("parked", "list", "--json"))
-    assert [(one["cause"], one["records"]) for one in listed["counts"]] == [("undecodable", 1), ("unknown_schema", 1)]
-    assert [(one["partition"], one["offset"]) for one in listed["records"]] == [(0, 0), (3, 0)]
-    assert "jobs.done/3@0 undecodable" in command("parked", "list", "--job", trace)
-    assert "jobs.done/3@0: undecodable (the value starts with ff 00" in command("job", trace)
-    assert "parked jobs.done/0@0: unknown_schema" in command("journey", trace)
-
-    assert "ff 00 1b 5b 33 31 6d ...[31m" in command("parked", "show", "jobs.done/3@0", "--raw", tmp_path / "raw")
-    assert (tmp_path / "raw").read_bytes() == b"\xff\0\x1b[31m"
-    [shown] = json.loads(command("parked", "show", "jobs.done", "0", "0", "--json"))
-    assert "farandole schemas publish" in shown["what_to_do"] and shown["key"] == trace
-    assert "parked still: 1 unknown_schema" in command(
-        "parked", "retry", "--topic", "jobs.done", "--cause", "unknown_schema", code=ExitCode.FAILED
+    """Without a key the job's id tells it, and the job is the same again; with one the time of parking has to do."""
+    database.execute(
+        "ALTER TABLE parked DROP timestamp_ms, DROP retried_at, DROP discarded_at CASCADE, DROP reason;"
+        ' ALTER TABLE parked ADD PRIMARY KEY (topic, partition, "offset")'
     )
-    publish(farandole_settings)
-    assert "farandole parked retry jobs.done/0@0" in command("parked", "show", "jobs.done/0@0")
-    assert "1 can be read, and would be folded" in command("parked", "retry", "--all", "--dry-run")
-    told = {"folded": 1, "tried": 2, "already_in_the_log": 0, "left": {"undecodable": 1}}
-    assert json.loads(command("parked", "retry", "--all", "--json", code=ExitCode.FAILED)) == told
-
-    assert reading.troubles(database)["parked"] == 1
-    found = reading.job(database, trace)
-    assert found and found.parked == 1
-    assert command("parked", "discard", "jobs.done/3@0", "--reason", "noise", "--yes") == "1 discarded"
-    assert reading.troubles(database)["parked"] == 0
-    found = reading.job(database, trace)
-    assert found and found.parked == 0
-    assert command("parked", "list") == "no parked records"
-    assert "discarded" in command("parked", "list", "--discarded") and "noise" in command(
-        "parked", "list", "--discarded"
-    )
-    assert "was discarded (noise)" in command("parked", "retry", "jobs.done/3@0", code=ExitCode.NOT_FOUND)
-    command("parked", "retry", "jobs.done/3@0", "--discarded", code=ExitCode.FAILED)
-    assert one(database, "SELECT value FROM parked WHERE discarded_at IS NOT NULL") == b"\xff\0\x1b[31m"
-
-
-def test_a_job_of_parked_records_alone_is_found_by_them(
-    farandole_settings: Settings, database: Connection[Any], command: Any
-) -> None:
-    fact = new_fact(Late)
-    park(farandole_settings, written(Log(farandole_settings), [fact]))
-    said = command("job", fact.fields["trace_id"], code=ExitCode.NOT_FOUND)
-    assert "of its records jobs.done/0@0 is parked" in said
-
-
-def test_nobody_takes_up_or_gives_up_everything_by_leaving_an_option_out(
-    farandole_settings: Settings, database: Connection[Any], command: Any
-) -> None:
-    park(farandole_settings, [Log(farandole_settings).put("jobs.done", 0, b"junk")])
-    assert "which records?" in command("parked", "retry", code=ExitCode.USAGE)
-    assert "which records?" in command("parked", "discard", "--reason", "x", "--yes", code=ExitCode.USAGE)
-    assert "--all leaves nothing to choose" in command(
-        "parked", "retry", "--all", "--cause", "empty", code=ExitCode.USAGE
-    )
-    assert "expected TOPIC/PARTITION@OFFSET" in command("parked", "show", "jobs.done", "0", code=ExitCode.USAGE)
-    assert "nobody is here to be asked" in command("parked", "discard", "--all", "--reason", "x", code=ExitCode.USAGE)
-    assert "jobs.done/0@9 is not parked" in command("parked", "retry", "jobs.done/0@9", code=ExitCode.NOT_FOUND)
-    command("parked", "show", "jobs.done/0@9", code=ExitCode.NOT_FOUND)
-    assert one(database, "SELECT count(*) FROM parked WHERE discarded_at IS NULL") == 1
-    assert command("parked", "retry", "--cause", "empty") == "no parked records"
+    at, moment = Coordinates("jobs.done", 0, 7, 1_782_863_940_123), "2026-06-30 12:00:00.5+00"
+    for key, offset in ((None, 7), (b"", 8), (b"k", 9)):
+        trace = trace_of(replace(at, offset=offset), key, "jobs")
+        database.execute(
+            "INSERT INTO parked VALUES ('jobs.done', 0, %s, %s, '', '[]', %s, 'empty', '', %s)",
+            (offset, key, trace, moment),
+        )
+    database.execute(postgres.script((FOLDER / "sql" / "0006_parking.sql").read_text()))
+    found = {one.offset: one.timestamp_ms for one in parked.rows(database, ALL)}
+    assert found == {7: at.timestamp_ms, 8: at.timestamp_ms, 9: 1_782_820_800_500}
