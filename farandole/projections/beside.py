@@ -56,6 +56,10 @@ class Beside:
             raise ConfigurationError(
                 f"{projection.where}/fold.sql: it ends the transaction it runs in; leave BEGIN, COMMIT and ROLLBACK out"
             ) from error
+        for (table,) in self._connection.execute(SQL["written"], {"schema": self._name}).fetchall():
+            raise ConfigurationError(
+                f"{projection.where}/fold.sql: it writes to {table}, which is not made in its tables.sql"
+            )
 
     def move(self, projection: Projection) -> None:
         for table in projection.table_names:
