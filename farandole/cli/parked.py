@@ -25,7 +25,6 @@ from farandole.cli.parked_choice import (
     total_of,
 )
 from farandole.errors import ExitCode, FarandoleError, Unreachable
-from farandole.project import find_project
 
 if TYPE_CHECKING:
     from farandole.parked import Chosen, ParkedRecord
@@ -124,7 +123,7 @@ def retry(
         if dry_run:
             done = _foresee(connection, settings, chosen)
         else:
-            with closing(Retry(settings, find_project())) as again:
+            with closing(Retry(settings)) as again:
                 done = _with_bar(again.run(connection, chosen), total)
     if json:
         told = {"tried": done.tried, "already_in_the_log": done.known, "left": dict(done.left)}

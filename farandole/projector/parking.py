@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from farandole import migrate, parked, postgres, projections
+from farandole import migrate, parked, postgres
 from farandole.contracts.lookup import Schemas
 from farandole.errors import Stopped
 from farandole.kafka import Record
 from farandole.parked import Chosen, ParkedRecord
 from farandole.postgres import Connection, psycopg
-from farandole.project import Project
 from farandole.projector.body import clean
-from farandole.projector.folds import ProjectionChanged
+from farandole.projector.folds import NotLive
 from farandole.projector.rows import Batch, Parked, Rows
 from farandole.projector.store import Store
 from farandole.settings import Settings
@@ -55,11 +54,10 @@ class Retry:
     Nothing is parked here: what cannot be read stays as it was, with the error of today, and an outage changes nothing.
     """
 
-    def __init__(self, settings: Settings, project: Project | None) -> None:
-        """Raises Unreachable when the database does not answer, ConfigurationError for a projection that is wrong."""
+    def __init__(self, settings: Settings) -> None:
+        """Raises Unreachable when the database does not answer."""
         migrate.migrate(settings)
         self._settings = settings
-        self._projections = projections.discover(project)
         self._rows = Rows(Schemas(settings), settings)
         self._owner = f"parked {socket.gethostname()}:{os.getpid()}"
         self._store = self._connected()
@@ -70,16 +68,15 @@ class Retry:
     def run(self, connection: Connection[Any], chosen: Chosen) -> Iterator[Retried]:
         """Try all of `chosen`, what is parked meanwhile excepted; says after each batch what became of it.
 
-        Raises Unreachable or psycopg's error in an outage, Stopped while a projection waits to be refolded; what was told
+        Raises Unreachable or psycopg's error in an outage, Stopped without a core projection; what was told
         until then has been done.
         """
         for page in parked.pages(connection, chosen, self._settings.batch):
             made = _read(self._rows, page, self._settings)  # a slow registry must not hold up a transaction
             try:
                 yield self._take_up(made, chosen)
-            except ProjectionChanged as changed:
-                why = f"projection {changed} is not folded as it is now; a projector does so at its start"
-                raise Stopped(why) from changed
+            except NotLive as waits:
+                raise Stopped(f"{waits}; a projector builds it at its start") from waits
 
     def _take_up(self, made: Batch, chosen: Chosen) -> Retried:
         for _ in range(_TRIES - 1):
@@ -115,7 +112,7 @@ class Retry:
         return {name: [spot[index] for spot in spots] for index, name in enumerate(names)}
 
     def _connected(self) -> Store:
-        return Store(self._settings, self._projections, self._owner)
+        return Store(self._settings, self._owner)
 
 
 def today(settings: Settings, found: Iterable[Sequence[ParkedRecord]]) -> Iterator[tuple[int, list[Parked]]]:

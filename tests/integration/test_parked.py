@@ -18,7 +18,6 @@ from farandole.kafka import Record
 from farandole.migrations import FOLDER
 from farandole.parked import Chosen
 from farandole.postgres import Connection, psycopg
-from farandole.project import find_project
 from farandole.projector.parking import Retried, Retry
 from farandole.settings import Settings
 from tests import oracle
@@ -38,7 +37,7 @@ def database(farandole_settings: Settings) -> Iterator[Connection[Any]]:
 
 def retry(settings: Settings, chosen: Chosen = ALL) -> Retried:
     done = Retried()
-    with postgres.connect(settings) as connection, closing(Retry(settings, find_project())) as again:
+    with postgres.connect(settings) as connection, closing(Retry(settings)) as again:
         for batch in again.run(connection, chosen):
             done.add(batch)
     return done
@@ -122,7 +121,7 @@ def test_a_retry_that_is_killed_at_any_statement_leaves_every_record_parked(
     park(farandole_settings, [*written(log, chosen), log.put("jobs.done", 0, b"junk")])
     publish(farandole_settings)
     before, left = raw(database), [0]
-    again = Retry(farandole_settings, find_project())
+    again = Retry(farandole_settings)
     mine = again._store._connection.info.backend_pid
     execute, copy = psycopg.Cursor.execute, psycopg.Cursor.copy
 

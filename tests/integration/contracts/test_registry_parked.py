@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 from contextlib import closing
 
-from farandole import ids, parked, postgres, projections, topics
+from farandole import ids, parked, postgres, topics
 from farandole.contracts import framing
 from farandole.contracts.lookup import Schemas
 from farandole.contracts.registry.registry import Registry
 from farandole.contracts.schema_log import SCHEMA_TOPIC
 from farandole.kafka import Record
-from farandole.project import find_project
 from farandole.projector.parking import Retried, Retry
 from farandole.projector.rows import Rows
 from farandole.projector.store import Store
@@ -37,11 +36,11 @@ def test_records_that_were_parked_before_the_registry_was_set_are_taken_up_once_
 
     # Given a projector without the setting
     without = farandole_settings.model_copy(update={"schema_registry_url": None})
-    with closing(Store(without, projections.discover(find_project()), "a")) as store:
+    with closing(Store(without, "a")) as store:
         epoch = store.claim([PLACE])[PLACE].epoch
         assert store.fold(Rows(Schemas(without), without).batch(records), {PLACE: 2}, {PLACE: epoch}).parked == 2
 
-    with postgres.connect(farandole_settings) as database, closing(Retry(farandole_settings, find_project())) as again:
+    with postgres.connect(farandole_settings) as database, closing(Retry(farandole_settings)) as again:
         # When they are tried again with it
         assert list(again.run(database, parked.Chosen(cause="unknown_schema"))) == [Retried(2, new=2)]
 
