@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from farandole import kafka, postgres
+from farandole import health, kafka, postgres
 from farandole.errors import Stopped
 from farandole.kafka import TopicPartition
 from farandole.postgres import Connection
@@ -97,6 +97,8 @@ def test_the_marker_of_a_transaction_leaves_no_lag(farandole_settings: Settings,
         eventually(
             lambda: one(database, "SELECT sum(next_offset) FROM projector_offset WHERE topic = 'jobs.done'") == end
         )
+        lag = health.look(farandole_settings, {}, oldest=0).projector.lag
+        assert lag and (lag.records, lag.partitions) == (0, {})
     reader = kafka.consumer(farandole_settings, farandole_settings.group("projector"))
     name = farandole_settings.topic("jobs.done")
     parts = [TopicPartition(name, part) for part in range(farandole_settings.partitions)]
