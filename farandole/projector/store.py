@@ -29,6 +29,9 @@ _COPY = "COPY incoming ({}) FROM STDIN (FORMAT binary)".format(", ".join(f'"{nam
 #: Seconds. How long a claim or a release waits for the batch that is being written; the database may be frozen.
 TURN = 10.0
 
+#: Records. So many that are parked in one batch have a line each in the log; a stream of them must not flood it.
+TOLD = 20
+
 #: SQLSTATE classes of an error that this very data causes each time: cardinality, data, integrity, limits.
 _DATA_ERRORS = ("21", "22", "23", "54")
 
@@ -102,8 +105,7 @@ class Store:
             batch = self._still_wanted(batch, stored)
             self._folds.learn()
             new = self.take(batch) if batch.rows else 0
-            for parked in batch.parked:
-                self._park(parked)
+            self._park(batch.parked)
             self._write_offsets({place: reached[place] for place in stored})
         refused = frozenset(reached) - frozenset(stored)
         return Folded(new, len(batch.rows) - new, len(batch.parked), refused)
@@ -185,17 +187,18 @@ class Store:
             self._folds.run()
         return new
 
-    def _park(self, parked: Parked) -> None:
-        row = parked_row(parked, self._settings)
-        log.warning(
-            "parked topic=%s partition=%s offset=%s cause=%s: %s",
-            row["topic"],
-            row["partition"],
-            row["offset"],
-            row["cause"],
-            row["error"],
-        )
-        self._run("park", **row | {"headers": Jsonb(row["headers"])})
+    def _park(self, aside: Sequence[Parked]) -> None:
+        """In one go: a stream of records that nobody can read must not be slower than one that is read."""
+        rows = [parked_row(one, self._settings) for one in aside]
+        for row in rows[:TOLD]:
+            log.warning(
+                "parked topic=%(topic)s partition=%(partition)s offset=%(offset)s cause=%(cause)s: %(error)s", row
+            )
+        if len(rows) > TOLD:
+            log.warning("parked %d more of this batch; `farandole parked list` has them", len(rows) - TOLD)
+        if rows:
+            given = [row | {"headers": Jsonb(row["headers"])} for row in rows]
+            self._connection.cursor().executemany(postgres.script(_SQL["park"]), given)
 
     def _write_offsets(self, reached: Mapping[Place, int]) -> None:
         places = sorted(reached)
