@@ -179,14 +179,20 @@ def _with_bar(batches: Any, total: int) -> Retried:
     """The sum of the batches, with a bar where a person looks."""
     from rich.progress import Progress
 
+    from farandole.postgres import OUTAGES
     from farandole.projector.parking import Retried
 
     console, done = screen(sys.stderr), Retried()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("parked records", total=total)
-        for one in batches:
-            done.add(one)
-            progress.update(task, completed=done.tried)
+        try:
+            for one in batches:
+                done.add(one)
+                progress.update(task, completed=done.tried)
+        except (FarandoleError, *OUTAGES):
+            if done.tried:
+                note(f"{done.tried:,} of {total:,} were tried before that, {done.new:,} of them folded", "yellow")
+            raise
     return done
 
 

@@ -22,7 +22,7 @@ from farandole.projector.parking import Retried, Retry
 from farandole.settings import Settings
 from tests import oracle
 from tests.integration.parking import Late, park, prepared, publish
-from tests.integration.projection_tables import jobs, one, refuse, stage_times
+from tests.integration.projection_tables import Folder, jobs, one, places, refuse, stage_times
 from tests.journeys import Done, Fact, Log, Submitted, new_fact, written
 
 ALL = Chosen()
@@ -85,31 +85,40 @@ def test_what_was_parked_for_want_of_a_schema_is_folded_as_if_it_had_never_been(
 def test_an_event_that_is_in_the_log_is_parked_no_longer_and_counted_once(
     farandole_settings: Settings, database: Connection[Any]
 ) -> None:
-    """Its other payload is a conflict, as it is when a projector meets it."""
+    """Its other payload is a conflict, as it is when a projector meets it; a build that is under way is told what is new."""
     known, fact, log = new_fact(Done), new_fact(Late), Log(farandole_settings)
     odd = fact.fields | {"event_id": known.fields["event_id"]}
     records = [*written(log, [known, fact, fact]), log.append(Late, odd, text="another")]
     park(farandole_settings, records)
     publish(farandole_settings)
+    database.execute("INSERT INTO projection_build VALUES ('built', '', '', '', '', 'building')")
     assert retry(farandole_settings) == Retried(3, new=1, known=2)
+    assert str(one(database, "SELECT event_id FROM projection_backlog")) == fact.fields["event_id"]
     assert one(database, "SELECT count(*) FROM event_log") == 2
     assert one(database, 'SELECT "offset" FROM conflict') == records[-1].offset
     assert jobs(database) == oracle.jobs([known.happened, fact.happened])
 
 
-def test_two_retries_at_once_fold_each_record_once(farandole_settings: Settings, database: Connection[Any]) -> None:
-    """In many small batches, with projections that both of them write."""
+def test_two_retries_at_once_fold_each_record_once_beside_a_projector_that_folds_the_same_jobs(
+    farandole_settings: Settings, database: Connection[Any]
+) -> None:
+    """In many small batches, with projections that all of them write."""
     chosen, settings = late(40), farandole_settings.model_copy(update={"batch": 3})
     park(settings, written(Log(settings), [*chosen, *chosen[:10]]))
     publish(settings)
-    with ThreadPoolExecutor(2) as pool:
+    others = [new_fact(Done, fact.fields["trace_id"]) for fact in reversed(chosen)]
+    records = written(Log(settings), others, partition=1)
+    projector = Folder(settings, "beside", places(records, settings))
+    with ThreadPoolExecutor(3) as pool:
+        folding = [pool.submit(lambda: [projector.fold(records[at : at + 3]) for at in range(0, 40, 3)])]
         done = list(pool.map(lambda _: retry(settings), range(2)))
+        folding[0].result()
     assert (sum(one.tried for one in done), sum(one.new for one in done), sum(one.known for one in done)) == (
         50,
         40,
         10,
     )
-    assert jobs(database) == oracle.jobs(fact.happened for fact in chosen)
+    assert jobs(database) == oracle.jobs(fact.happened for fact in (*chosen, *others))
     assert one(database, "SELECT count(*) FROM parked") == 0
 
 

@@ -1,8 +1,6 @@
 -- What a person decides about parked records, and what is needed to read them once more.
-
--- A projector of the version before may go on for a while: what it does not tell has a default.
 ALTER TABLE parked
-  ADD COLUMN timestamp_ms bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, -- Kafka's
+  ADD COLUMN timestamp_ms bigint,          -- Kafka's
   ADD COLUMN retried_at   timestamptz,     -- tried again last, and parked still
   ADD COLUMN discarded_at timestamptz,     -- given up by a person; the bytes stay
   ADD COLUMN reason       text;            -- why it was given up
