@@ -1,8 +1,8 @@
 -- failures: counts add up, times widen, and the last one is the greatest by (time, id), in whatever order they come.
 WITH failure AS (
   SELECT outcome, occurred_at, event_id, trace_id,
-         left(coalesce(body->>'agent', split_part(emitted_by, ' ', 1)), 200) AS agent,   -- a key has room for so much
-         left(CASE WHEN type LIKE '%.JobDiscarded' THEN 'discarded'                      -- its reason is a person's own words
+         left(coalesce(body->>'agent', split_part(emitted_by, ' ', 1)), 200) AS agent,   -- a key's room is limited
+         left(CASE WHEN type LIKE '%.JobDiscarded' THEN 'discarded'                      -- a person's own words are no key
                    ELSE coalesce(body->>'cause', body->>'reason', type) END, 200) AS cause,
          left(coalesce(body->>'error', body->>'detail', body->>'reason'), 500) AS error
   FROM new_events
@@ -17,7 +17,7 @@ FROM failure
 GROUP BY agent, outcome, cause
 ORDER BY agent, outcome, cause             -- every projector takes its rows in this order, or two could wait in a circle
 ON CONFLICT (agent, outcome, cause) DO UPDATE SET
-  failures   = old.failures + excluded.failures,
+  times      = old.times + excluded.times,
   first_seen = least(old.first_seen, excluded.first_seen),
   (last_seen, last_event, last_job, last_error) = (
     SELECT at, event, job, error

@@ -3,7 +3,7 @@ CREATE TABLE IF NOT EXISTS failures (
   agent      text,
   outcome    text,                         -- blocked: a dead letter, which waits for a person; failed: the job's end
   cause      text,                         -- the dead letter's cause; the reason of a failure; else the event's type
-  failures   bigint NOT NULL,
+  times      bigint NOT NULL,
   first_seen timestamptz NOT NULL,
   last_seen  timestamptz NOT NULL,
   last_event uuid NOT NULL,                -- of two at the same time the greater id is the last

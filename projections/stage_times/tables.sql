@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS stage_times (
 ) WITH (fillfactor = 50);                  -- few rows, updated by every batch: room to do it in place
 
 -- How long that took, as counts by length: percentiles do not add up from batch to batch, counts do, and over days too.
-CREATE TABLE IF NOT EXISTS stage_time_counts (
+CREATE TABLE IF NOT EXISTS stage_times_counts (
   stage   text,
   day     date,
   bucket  int,                             -- eight to each doubling of the time: its middle is at most 6.3 % off

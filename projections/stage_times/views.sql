@@ -1,9 +1,9 @@
--- stage_time_lengths: the counts with their lengths, one row for each stage, day, kind and length: to be summed over any days.
-CREATE OR REPLACE VIEW stage_time_lengths AS
+-- stage_times_lengths: the counts with their lengths, a row for each stage, day, kind and length; may be summed over days.
+CREATE OR REPLACE VIEW stage_times_lengths AS
 SELECT stage, day, kind, n,
        make_interval(secs => 2.0 ^ ((bucket >> 3) - 1023) * (1 + ((bucket & 7) + 0.5) / 8)) AS length,  -- a bucket's middle
        CASE kind WHEN 'whole' THEN longest END AS longest
-FROM stage_time_counts, LATERAL (VALUES ('whole', whole), ('waiting', waiting), ('working', working)) AS kinds (kind, n)
+FROM stage_times_counts, LATERAL (VALUES ('whole', whole), ('waiting', waiting), ('working', working)) AS kinds (kind, n)
 WHERE n > 0;
 
 -- stage_durations: how long it took to reach each stage, a row a day: waiting for its agent, working, and both (p50, p95).
@@ -12,7 +12,7 @@ CREATE OR REPLACE VIEW stage_durations AS
 WITH counted AS (
   SELECT *, sum(n) OVER (PARTITION BY stage, day, kind ORDER BY length) AS upto,
          sum(n) OVER (PARTITION BY stage, day, kind) AS total
-  FROM stage_time_lengths
+  FROM stage_times_lengths
 )
 SELECT day, stage, coalesce(sum(n) FILTER (WHERE kind = 'whole'), 0) AS events,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'waiting' AND upto >= 0.50 * total)) AS waiting_p50,
@@ -30,7 +30,7 @@ ORDER BY day DESC, stage;
 CREATE OR REPLACE VIEW stage_durations_week AS
 WITH together AS (
   SELECT stage, kind, length, sum(n) AS n, max(longest) AS longest
-  FROM stage_time_lengths
+  FROM stage_times_lengths
   WHERE day > (now() AT TIME ZONE 'UTC')::date - 7
   GROUP BY stage, kind, length
 ), counted AS (
