@@ -127,19 +127,21 @@ def stage_counts(events: Iterable[Happened], claims: Claims) -> dict[tuple[str, 
         if event.stage is None or cause is None:
             continue
 
-        def at(length: timedelta, stage: str = event.stage, day: date = event.at.date()) -> Lengths:
-            return found.setdefault((stage, day, bucket(length)), Lengths())
-
         whole = max(event.at - cause.at, timedelta(0))
-        at(whole).whole += 1
-        at(whole).longest = max(at(whole).longest, whole)
+        place = _at(found, event, whole)
+        place.whole += 1
+        place.longest = max(place.longest, whole)
         agent = event.fields["emitted_by"].split(" ")[0]
         claimed = claims.get((cause.fields["event_id"], agent, event.fields["run"]))
         if claimed is not None:
             waiting = min(max(claimed - cause.at, timedelta(0)), whole)
-            at(waiting).waiting += 1
-            at(whole - waiting).working += 1
+            _at(found, event, waiting).waiting += 1
+            _at(found, event, whole - waiting).working += 1
     return found
+
+
+def _at(found: dict[tuple[str, date, int], Lengths], event: Happened, length: timedelta) -> Lengths:
+    return found.setdefault((str(event.stage), event.at.date(), bucket(length)), Lengths())
 
 
 def bucket(length: timedelta) -> int:
@@ -153,15 +155,15 @@ def bucket(length: timedelta) -> int:
 
 def throughput(events: Iterable[Happened]) -> dict[datetime, tuple[int, int, int, int, int]]:
     """(events, begun, done, failed, blocked) by UTC minute."""
-    found: dict[datetime, Counter[str]] = {}
+    minutes: dict[datetime, Counter[str]] = {}
     for event in once(events):
-        words = found.setdefault(event.at.replace(second=0, microsecond=0), Counter())
-        words["events"] += 1
-        words["begun"] += event.fields["causation_id"] is None
-        words[str(event.outcome)] += 1
+        count = minutes.setdefault(event.at.replace(second=0, microsecond=0), Counter())
+        count["events"] += 1
+        count["begun"] += event.fields["causation_id"] is None
+        count[str(event.outcome)] += 1
     return {
-        minute: (words["events"], words["begun"], words["done"], words["failed"], words["blocked"])
-        for minute, words in found.items()
+        minute: (count["events"], count["begun"], count["done"], count["failed"], count["blocked"])
+        for minute, count in minutes.items()
     }
 
 

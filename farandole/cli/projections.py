@@ -9,7 +9,28 @@ import typer
 from farandole.cli.console import cell, note, say, show, show_json, table
 from farandole.cli.contract import Json, opened
 
-projections = typer.Typer(no_args_is_help=True, help="The project's projections: list, refold.")
+projections = typer.Typer(no_args_is_help=True, help="The project's projections: new, list, refold.")
+
+
+@projections.command("new")
+def projections_new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the folder, and of its table.", show_default=False)],
+    like: Annotated[
+        str | None,
+        typer.Option("--like", metavar="SHIPPED", help="Copy one that comes with farandole.", show_default=False),
+    ] = None,
+) -> None:
+    """Write projections/NAME: a small working example with its rules, or a copy of stage_times, throughput or failures."""
+    from farandole.project import require_project
+    from farandole.projections.starting import create
+
+    project = require_project()
+    folder = create(project, name, like)
+    for file in ("tables.sql", "fold.sql", "views.sql"):
+        say(f"wrote {(folder / file).relative_to(project.root)}")
+    say(
+        f"the next projector to start builds it from all events there are; `farandole projections refold {name}` does now"
+    )
 
 
 @projections.command("list")
