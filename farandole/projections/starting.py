@@ -92,4 +92,4 @@ def _taken(project: Project) -> set[str]:
 
 
 def _objects(projection: Projection) -> list[str]:
-    return _OBJECT.findall(f"{projection.tables}\n{projection.views}")
+    return [*projection.table_names, *projection.view_names]
