@@ -19,8 +19,8 @@ SELECT day, stage, coalesce(sum(n) FILTER (WHERE kind = 'whole'), 0) AS events,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'waiting' AND upto >= 0.95 * total)) AS waiting_p95,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'working' AND upto >= 0.50 * total)) AS working_p50,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'working' AND upto >= 0.95 * total)) AS working_p95,
-       date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.50 * total)) AS p50,
-       date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.95 * total)) AS p95,
+       date_trunc('milliseconds', least(min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.50 * total), max(longest))) AS p50,
+       date_trunc('milliseconds', least(min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.95 * total), max(longest))) AS p95,
        date_trunc('milliseconds', max(longest)) AS longest
 FROM counted
 GROUP BY day, stage
@@ -42,8 +42,8 @@ SELECT stage, coalesce(sum(n) FILTER (WHERE kind = 'whole'), 0) AS events,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'waiting' AND upto >= 0.95 * total)) AS waiting_p95,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'working' AND upto >= 0.50 * total)) AS working_p50,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'working' AND upto >= 0.95 * total)) AS working_p95,
-       date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.50 * total)) AS p50,
-       date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.95 * total)) AS p95,
+       date_trunc('milliseconds', least(min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.50 * total), max(longest))) AS p50,
+       date_trunc('milliseconds', least(min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.95 * total), max(longest))) AS p95,
        date_trunc('milliseconds', max(longest)) AS longest
 FROM counted
 GROUP BY stage

@@ -45,7 +45,7 @@ def test_what_new_writes_is_folded_as_it_stands(project: Project, farandole_sett
         ends = sum(event.outcome in ("failed", "blocked") for event in happened)
         assert one(connection, "SELECT sum(times)::int FROM my_failures") == ends
         assert one(connection, "SELECT count(*) FROM seen_today") == 0  # those events are of another day
-        assert one(connection, "SELECT count(*) FROM projection WHERE suspended IS NOT NULL") == 0
+        assert one(connection, "SELECT count(*) FROM projection WHERE error IS NOT NULL") == 0
 
 
 @pytest.mark.parametrize(
