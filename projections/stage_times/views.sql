@@ -1,8 +1,8 @@
 -- stage_times_lengths: the counts with their lengths, a row for each stage, day, kind and length; may be summed over days.
 CREATE OR REPLACE VIEW stage_times_lengths AS
-SELECT stage, day, kind, n,
-       make_interval(secs => 2.0 ^ ((bucket >> 3) - 1023) * (1 + ((bucket & 7) + 0.5) / 8)) AS length,  -- a bucket's middle
-       CASE kind WHEN 'whole' THEN longest END AS longest
+SELECT stage, day, kind, n, CASE kind WHEN 'whole' THEN longest END AS longest,
+       least(make_interval(secs => 2.0 ^ ((bucket >> 3) - 1023) * (1 + ((bucket & 7) + 0.5) / 8)),  -- a bucket's middle
+             CASE kind WHEN 'whole' THEN longest END) AS length
 FROM stage_times_counts, LATERAL (VALUES ('whole', whole), ('waiting', waiting), ('working', working)) AS kinds (kind, n)
 WHERE n > 0;
 
@@ -19,8 +19,8 @@ SELECT day, stage, coalesce(sum(n) FILTER (WHERE kind = 'whole'), 0) AS events,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'waiting' AND upto >= 0.95 * total)) AS waiting_p95,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'working' AND upto >= 0.50 * total)) AS working_p50,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'working' AND upto >= 0.95 * total)) AS working_p95,
-       date_trunc('milliseconds', least(min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.50 * total), max(longest))) AS p50,
-       date_trunc('milliseconds', least(min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.95 * total), max(longest))) AS p95,
+       date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.50 * total)) AS p50,
+       date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.95 * total)) AS p95,
        date_trunc('milliseconds', max(longest)) AS longest
 FROM counted
 GROUP BY day, stage
@@ -42,8 +42,8 @@ SELECT stage, coalesce(sum(n) FILTER (WHERE kind = 'whole'), 0) AS events,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'waiting' AND upto >= 0.95 * total)) AS waiting_p95,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'working' AND upto >= 0.50 * total)) AS working_p50,
        date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'working' AND upto >= 0.95 * total)) AS working_p95,
-       date_trunc('milliseconds', least(min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.50 * total), max(longest))) AS p50,
-       date_trunc('milliseconds', least(min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.95 * total), max(longest))) AS p95,
+       date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.50 * total)) AS p50,
+       date_trunc('milliseconds', min(length) FILTER (WHERE kind = 'whole' AND upto >= 0.95 * total)) AS p95,
        date_trunc('milliseconds', max(longest)) AS longest
 FROM counted
 GROUP BY stage

@@ -66,5 +66,5 @@ def test_every_query_of_the_page_answers_what_the_page_shows(
 def test_the_page_asks_at_least_a_dozen_things_and_says_when_one_asks_them() -> None:
     text = "\n".join(block.text for block, _ in queries())
     assert len(queries()) >= 12
-    for table in ("job_state", "journey", "stuck_jobs", "stage_durations", "throughput", "failing", "usage", "wait"):
+    for table in ("job_state", "journey", "stuck_jobs", "stage_durations", "throughput", "failures", "usage", "wait"):
         assert re.search(rf"\b(FROM|JOIN) {table}\b", text), table
