@@ -20,7 +20,16 @@ from schemas.jobs import Acted, Classified, Done, Enriched, Submitted
 from tests.integration.projection_tables import Folder, places
 from tests.journeys import Log
 
-EVENTS = (Submitted, Classified, Enriched, Acted, Done, JobFailed, JobDeadLettered, JobRedriven)
+EVENTS: tuple[type[Event], ...] = (
+    Submitted,
+    Classified,
+    Enriched,
+    Acted,
+    Done,
+    JobFailed,
+    JobDeadLettered,
+    JobRedriven,
+)
 HAIKU, SONNET, RULES = "claude-haiku-5-5", "claude-sonnet-5-5", "offline rules"
 MAIL = {"category": "order_status", "urgency": "normal", "language": "en"}
 #: Milliseconds for which an agent works on a mail, the first of a day; and how much longer on the next one.
@@ -58,7 +67,7 @@ class Jobs:
         self, event: type[Event], at: datetime, payload: dict[str, Any], agent: str, **changed: Any
     ) -> dict[str, Any]:
         """An event; `causes` or `key` and `tenant` say where it comes from. Its envelope."""
-        contract, emitter = self._contracts[event], envelope.Emitter(agent, "3" if agent != "client" else None)
+        contract, emitter = self._contracts[event], envelope.Emitter(agent)
         if causes := changed.pop("causes", None):
             fields = envelope.follow(causes, emitter, contract.writer.identity, 0, changed.pop("attempt", 1))
         else:
