@@ -7,6 +7,7 @@ from pathlib import Path
 
 from farandole.errors import ExitCode, FarandoleError
 from farandole.project import Project
+from farandole.projections.beside import RESERVED
 from farandole.projections.folders import CORE, Projection, discover, packaged, read
 
 _PACKAGE = Path(__file__).parents[1]
@@ -15,12 +16,10 @@ _EXAMPLE = _PACKAGE / "templates" / "projections" / "example"
 #: Characters. A name of Postgres has at most 63; a copy's tables and views add to it.
 LONGEST = 30
 
-_OBJECT = re.compile(
-    r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP\s+)?(?:TABLE|VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)", re.I | re.M
-)
+_OBJECT = re.compile(r"^CREATE (?:TABLE|VIEW) (\w+)", re.MULTILINE)
 
 #: What Postgres takes for a word of its own where a table's name stands (its key words that are reserved).
-_RESERVED = (
+_SQL_WORDS = (
     "all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation column"
     " concurrently constraint create cross current_catalog current_date current_role current_schema current_time"
     " current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign freeze from"
@@ -66,7 +65,7 @@ def _usable(name: str) -> str:
             f"{name!r} is no name of a projection; expected at most {LONGEST} lower-case letters, digits and _, a letter first",
             ExitCode.USAGE,
         )
-    if name in _RESERVED.split():
+    if name in _SQL_WORDS.split():
         raise FarandoleError(f"{name!r} is a word of SQL and cannot name a table; choose another name", ExitCode.USAGE)
     return name
 
@@ -86,8 +85,8 @@ def _with_names(text: str, names: dict[str, str]) -> str:
 
 def _taken(project: Project) -> set[str]:
     """Names in use: of the runtime's own tables and views, and of the project's projections."""
-    files = [file for part in ("migrations", "projector") for file in (_PACKAGE / part / "sql").glob("*.sql")]
-    own = {name for file in files for name in _OBJECT.findall(file.read_text(encoding="utf-8"))}
+    files = (_PACKAGE / "migrations" / "sql").glob("*.sql")
+    own = RESERVED.union(*(_OBJECT.findall(file.read_text(encoding="utf-8")) for file in files))
     return own.union(*(_objects(projection) for projection in discover(project)))
 
 
