@@ -164,7 +164,8 @@ def test_partitions_that_are_added_to_a_topic_are_folded_by_a_projector_that_run
     with projector(farandole_settings):
         send_raw(farandole_settings, "jobs.done", b"first")
         eventually(lambda: one(database, "SELECT count(*) FROM parked") == 1)
-        grown = log.admin.create_partitions([NewPartitions(farandole_settings.topic("jobs.done"), 3)])
-        next(iter(grown.values())).result(10)
+        name = log.topic("jobs.done")
+        next(iter(log.admin.create_partitions([NewPartitions(name, 3)]).values())).result(10)
+        eventually(lambda: len(log.admin.list_topics(name, timeout=10).topics[name].partitions) == 3)
         log.write("jobs.done", [(None, b"second")], partition=2)
         eventually(lambda: one(database, "SELECT count(*) FROM parked WHERE partition = 2") == 1)
