@@ -1,0 +1,125 @@
+"""What is found without trials: in the SQL's words, in the catalog, and in the locks of one run that is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from farandole import postgres
+from farandole.errors import ConfigurationError
+from farandole.postgres import psycopg, sql
+from farandole.projections.checking import wording
+from farandole.projections.checking.findings import Finding
+from farandole.projections.checking.sandbox import OWN, SQL, Refused, Sandbox
+from farandole.projections.folders import Projection
+from farandole.projections.installing import apply
+
+_FLOATS = ("real", "double precision", "real[]", "double precision[]")
+
+
+def words(projection: Projection) -> Iterator[Finding]:
+    """What must not even be run: a fold that ends the transaction it is part of."""
+    for line, said in wording.ends_of_transaction(projection.fold):
+        yield Finding(
+            "transaction",
+            f"{projection.folder / 'fold.sql'}:{line}: {said} ends or begins a transaction; the fold is part of the projector's",
+            ["Leave it out: events, rows and offsets are committed together, or not at all."],
+        )
+
+
+def clock(projection: Projection) -> Iterator[Finding]:
+    for line, said in wording.clock(projection.fold)[:1]:
+        yield Finding(
+            "clock",
+            f"{projection.folder / 'fold.sql'}:{line}: {said} reads the clock; folded again later, the same events give other"
+            " rows",
+            ["Take the time from the events: occurred_at, or logged_at, which is Kafka's."],
+        )
+
+
+def catalog(sandbox: Sandbox) -> Iterator[Finding]:
+    """Tables without a key, columns of floating-point numbers."""
+    fold = sandbox.projection.fold
+    adds = wording.says(fold, r"\b(?:sum|avg|stddev\w*|var\w*)\s*\(|[+]")
+    for table, columns in sandbox.columns.items():
+        if table not in sandbox.keys:
+            yield Finding(
+                "key",
+                f"table {table} has no primary key and no unique one: a row cannot be found again, nor be named in ON CONFLICT",
+                ["Give it the key that its rows are grouped by, such as PRIMARY KEY (stage, day)."],
+                severity="warning",
+            )
+        for column, kind in columns.items():
+            if kind in _FLOATS:
+                yield Finding(
+                    "float",
+                    f"column {table}.{column} is {kind}: sums of such numbers depend on the order of the events",
+                    [float_advice(column)],
+                    severity="fault" if adds else "warning",
+                )
+
+
+def float_advice(column: str) -> str:
+    return (
+        f"Sum whole numbers: a bigint of millionths, (1000000 * {column})::bigint of each event before it is added; or numeric"
+        " columns and sums."
+    )
+
+
+def rehearsed(sandbox: Sandbox, ids: Sequence[UUID]) -> list[Finding]:
+    """Run the fold once over `ids` and take it back: mistakes in the SQL, and which relations it reads and writes.
+
+    Nothing of it lasts, so that a fold that writes elsewhere is found out before it has done so.
+    """
+    connection = sandbox.connection
+    sandbox.empty()
+    try:
+        with connection.transaction():
+            sandbox.take(connection, ids)
+            if sandbox.core:
+                apply(connection, sandbox.core, "fold.sql", sandbox.core.fold)
+        with connection.transaction(force_rollback=True):
+            connection.execute("INSERT INTO new_events SELECT * FROM farandole_sample WHERE event_id = ANY (%s)", (ids,))
+            apply(connection, sandbox.projection, "fold.sql", sandbox.projection.fold)
+            used = connection.execute(postgres.script(SQL["locked"])).fetchall()
+    except ConfigurationError as error:
+        return _mistake(error)
+    return list(_elsewhere(sandbox, used))
+
+
+def _mistake(error: ConfigurationError) -> list[Finding]:
+    """Of the SQL; what the database has against the events is left to the trials."""
+    cause = error.__cause__
+    sqlstate = (cause.sqlstate or "") if isinstance(cause, psycopg.Error) else ""
+    if sqlstate == "42P10":
+        return [Finding("key", str(error), ["Add PRIMARY KEY or UNIQUE over the columns of ON CONFLICT to tables.sql."])]
+    return [Finding("typo", str(error))] if sqlstate[:2] == "42" else []
+
+
+def _elsewhere(sandbox: Sandbox, used: Sequence[tuple[str, str, str, bool]]) -> Iterator[Finding]:
+    here = {name for schema, name, _, _ in used if schema == sandbox.schema}
+    real = {name for schema, name, _, _ in used if schema != sandbox.schema} - here
+    own = {*sandbox.columns, *OWN}
+    written = sorted(name for _, name, kind, written in used if written and kind != "S" and name not in sandbox.columns)
+    if written:
+        yield Finding(
+            "foreign_write",
+            f"fold.sql writes to {', '.join(written)}, which it did not make in tables.sql",
+            ["Write to tables of its own: a refold builds those anew and runs the fold over every event again."],
+        )
+    read = sorted((real | (here - own)) - set(written) - _sequences(used))
+    if read:
+        yield Finding(
+            "reads",
+            f"fold.sql reads {', '.join(read)}: the rows depend on what is there when the events are folded, and a refold finds"
+            " something else there",
+            ["Read such tables in views.sql, when someone looks; fold only what the events say."],
+            severity="warning",
+        )
+
+
+def _sequences(used: Sequence[tuple[str, str, str, bool]]) -> set[str]:
+    return {name for _, name, kind, _ in used if kind == "S"}
+
+
+__all__ = ["Refused", "catalog", "clock", "float_advice", "rehearsed", "sql", "words"]

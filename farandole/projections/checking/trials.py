@@ -1,0 +1,125 @@
+"""One trial: a layout folded in the sandbox, and what the tables hold then."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from farandole.postgres import Connection, sql
+from farandole.projections.checking.layouts import Batch, Layout
+from farandole.projections.checking.sandbox import Refused, Rows, Sandbox, nulls_first
+
+#: Seconds between two looks at whether a projector waits for the other one's locks.
+_LOOK = 0.002
+
+#: A table and one of its columns.
+Column = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The rows of each table, or the words with which the database refused."""
+
+    rows: dict[str, Rows]
+    refused: str | None = None
+    sqlstate: str = ""
+
+
+class Trials:
+    """Runs layouts and counts them. `ignored` are columns that are found to be different each time anyway."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.count = 0
+        self.ignored: set[Column] = set()
+
+    def run(self, layout: Layout) -> Outcome:
+        """Fold into empty tables, each batch in a transaction of its own."""
+        self.count += 1
+        self.sandbox.empty()
+        one, two = self.sandbox.connections
+        try:
+            if layout.way == "at once":
+                for first, second in zip(layout.batches[::2], layout.batches[1::2], strict=True):
+                    self._at_once(first, second)
+            else:
+                for place, batch in enumerate(layout.batches):
+                    self.batch(two if layout.way == "in turn" and place % 2 else one, batch, layout.plan)
+        except Refused as refused:
+            return Outcome({}, str(refused), refused.sqlstate)
+        return Outcome(self._seen())
+
+    def differ(self, one: Layout, other: Layout) -> bool:
+        return self.run(one) != self.run(other)
+
+    def batch(self, connection: Connection[Any], ids: Sequence[UUID], plan: Collection[str] = ()) -> None:
+        """A projector's transaction: what is new of `ids` is folded."""
+        with connection.transaction():
+            for setting in plan:
+                connection.execute(sql.SQL("SET LOCAL {} = off").format(sql.Identifier(setting)))
+            if self.sandbox.take(connection, ids):
+                self.sandbox.fold(connection)
+
+    def _at_once(self, first: Batch, second: Batch) -> None:
+        """Two projectors insert, both fold, then both commit; one that has to wait for the other's locks does so."""
+        one, two = self.sandbox.connections
+        with ThreadPoolExecutor(1) as pool:
+            with one.transaction():
+                new = self.sandbox.take(one, first)
+                inserted: Future[None] = Future()
+                other = pool.submit(self._second, two, second, inserted)
+                inserted.result()
+                if new:
+                    self.sandbox.fold(one)
+                self._until_done_or_waiting(other)
+            other.result()
+
+    def _second(self, connection: Connection[Any], ids: Batch, inserted: Future[None]) -> None:
+        try:
+            with connection.transaction():
+                new = self.sandbox.take(connection, ids)
+                inserted.set_result(None)
+                if new:
+                    self.sandbox.fold(connection)
+        finally:
+            if not inserted.done():
+                inserted.set_result(None)  # its error is told by its own future
+
+    def _until_done_or_waiting(self, other: Future[None]) -> None:
+        one, two = self.sandbox.connections
+        pid = two.info.backend_pid
+        while not other.done():
+            row = one.execute("SELECT cardinality(pg_blocking_pids(%s))", (pid,)).fetchone()
+            if row and row[0]:
+                return
+            wait([other], _LOOK)
+
+    def _seen(self) -> dict[str, Rows]:
+        found = self.sandbox.rows()
+        if not self.ignored:
+            return found
+        return {table: without(rows, self._places(table)) for table, rows in found.items()}
+
+    def _places(self, table: str) -> set[int]:
+        return {at for at, column in enumerate(self.sandbox.columns[table]) if (table, column) in self.ignored}
+
+    def unsteady(self, one: Outcome, other: Outcome) -> set[Column]:
+        """The columns whose values are not the same after two equal trials."""
+        found = set()
+        for table, columns in self.sandbox.columns.items():
+            for at, column in enumerate(columns):
+                values = [sorted(str(row[at]) for row in outcome.rows.get(table, [])) for outcome in (one, other)]
+                if values[0] != values[1]:
+                    found.add((table, column))
+        return found
+
+
+def without(rows: Rows, places: Collection[int]) -> Rows:
+    """The rows with the values at `places` left blank."""
+    if not places:
+        return rows
+    blank = [tuple("…" if at in places else value for at, value in enumerate(row)) for row in rows]
+    return sorted(blank, key=nulls_first)
