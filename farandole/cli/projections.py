@@ -9,7 +9,7 @@ import typer
 from farandole.cli.console import cell, note, say, show, show_json, table
 from farandole.cli.contract import Json, opened
 
-projections = typer.Typer(no_args_is_help=True, help="The project's projections: list, refold.")
+projections = typer.Typer(no_args_is_help=True, help="The project's projections: list, check, refold.")
 
 
 @projections.command("list")
@@ -60,6 +60,26 @@ def projections_refold(
     )  # its tables may be those of an older definition
     events = refold(settings, found, name, lambda which, what: note(f"{which}: {what}"))
     say(f"refolded {name or 'every projection'} from {events} events")
+
+
+@projections.command("check")
+def projections_check(
+    names: Annotated[list[str] | None, typer.Argument(help="Default: every projection.", show_default=False)] = None,
+    jobs: Annotated[int, typer.Option(min=3, max=1000, help="Jobs whose events are taken, of each source.")] = 10,
+    seed: Annotated[int, typer.Option(help="What is drawn by chance is the same for the same number.")] = 1,
+    events: Annotated[
+        str, typer.Option(help="real (of the latest jobs), generated (from the event classes) or both.")
+    ] = "both",
+    json: Json = False,
+) -> None:
+    """Fold the same events in other orders, batches and projectors; the rows must not differ. Exit code 1 when they do.
+
+    It works in a schema of its own, which is dropped at the end: nothing that is there changes. What differs is shown by the
+    fewest events that show it.
+    """
+    from farandole.cli.projections_check import run
+
+    run(names or [], jobs, seed, events, json)
 
 
 def _state(now: str, folded: tuple[str, str | None] | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from farandole.errors import ConfigurationError
+from farandole.event import Event
 from farandole.flow import RUNTIME_EVENTS, event_classes
 from farandole.migrate import migrate
 from farandole.project import Project
@@ -28,11 +29,14 @@ def check_all(
         if name not in known:
             raise ConfigurationError(f"no projection {name!r}; there are {', '.join(known)}")
     migrate(settings)
-    classes = [*(event_classes(project) if project else ()), *RUNTIME_EVENTS]
+    classes = classes_of(project)
     for projection in [known[name] for name in names] or found:
         yield check(settings, projection, known[CORE], classes, options or Options())
 
 
+def classes_of(project: Project | None) -> list[type[Event]]:
+    """What events are drawn from: the project's classes, and the runtime's own."""
+    return [*(event_classes(project) if project else ()), *RUNTIME_EVENTS]
 
 
-__all__ = ["Counterexample", "Finding", "Options", "Report", "check", "check_all", "text"]
+__all__ = ["Counterexample", "Finding", "Options", "Report", "check", "check_all", "classes_of", "text"]

@@ -117,4 +117,6 @@ def of_error(sqlstate: str) -> list[str]:
             return ["Touch rows in the order of their key: INSERT INTO … SELECT … ORDER BY the key."]
         case "25000":
             return ["Leave transactions to the projector."]
-    return ["A projector suspends the projection at such an event. Cast only what fits: test it in WHERE or CASE first."]
+    return [
+        "A projector suspends the projection at such an event. Cast only what fits: test it in WHERE or CASE first."
+    ]

@@ -9,7 +9,7 @@ from uuid import UUID
 from farandole.errors import ConfigurationError
 from farandole.event import Event
 from farandole.projections.checking import advice, inspecting, layouts, sample, shrink, touching
-from farandole.projections.checking.findings import Counterexample, Difference, Finding, Report
+from farandole.projections.checking.findings import Counterexample, Difference, Finding, Report, Shown
 from farandole.projections.checking.layouts import Layout
 from farandole.projections.checking.sample import Sample, Source
 from farandole.projections.checking.sandbox import Rows, Sandbox, opened
@@ -55,6 +55,8 @@ def check(
             report.findings += [finding for finding in found if _new(finding, report.findings)]
             if not report.passed:
                 break
+        if not report.events:
+            raise ConfigurationError("event_log is empty: there are no real events to check with; see --events")
         report.findings += [finding for finding in noted if _new(finding, report.findings)]
         report.trials = trials.count
     return report
@@ -142,15 +144,15 @@ class _Check:
         return Finding("time", what, advice.advice("time", self.projection, rows), example=example)
 
     def _refused(self, reference: Layout) -> Finding:
-        ids = shrink.fewest(
-            self.events.ids, lambda kept: self.trials.run(reference.of(set(kept))).refused is not None
-        )
+        ids = shrink.fewest(self.events.ids, lambda kept: self.trials.run(reference.of(set(kept))).refused is not None)
         few = reference.of(set(ids))
         return self._error(ids, few, self.trials.run(few))
 
     def _error(self, ids: Sequence[UUID], layout: Layout, outcome: Outcome) -> Finding:
         example = Counterexample(self._shown(ids), told(layout, ids), str(outcome.refused))
-        return Finding("error", f"the fold fails: {outcome.refused}", advice.of_error(outcome.sqlstate), example=example)
+        return Finding(
+            "error", f"the fold fails: {outcome.refused}", advice.of_error(outcome.sqlstate), example=example
+        )
 
     def _differences(self, one: Outcome, other: Outcome) -> list[Difference]:
         found = []
@@ -164,7 +166,7 @@ class _Check:
         kinds = [self.sandbox.columns[rest.table][name] for rest in rows for name in advice.differing(rest)]
         return bool(kinds) and all(kind.startswith(("real", "double precision")) for kind in kinds)
 
-    def _shown(self, ids: Sequence[UUID]) -> list[sample.Shown]:
+    def _shown(self, ids: Sequence[UUID]) -> list[Shown]:
         return sample.shown(self.sandbox, ids, self.events.source == "generated")
 
 
@@ -195,6 +197,3 @@ def _less(rows: Rows, others: Rows) -> Rows:
         else:
             found.append(row)
     return found[:_ROWS]
-
-
-__all__ = ["Options", "check", "told"]

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from farandole import postgres
 from farandole.errors import ConfigurationError
-from farandole.postgres import psycopg, sql
+from farandole.postgres import psycopg
 from farandole.projections.checking import wording
 from farandole.projections.checking.findings import Finding
-from farandole.projections.checking.sandbox import OWN, SQL, Refused, Sandbox
+from farandole.projections.checking.sandbox import OWN, SQL, Sandbox
 from farandole.projections.folders import Projection
 from farandole.projections.installing import apply
 
@@ -22,7 +22,7 @@ def words(projection: Projection) -> Iterator[Finding]:
     for line, said in wording.ends_of_transaction(projection.fold):
         yield Finding(
             "transaction",
-            f"{projection.folder / 'fold.sql'}:{line}: {said} ends or begins a transaction; the fold is part of the projector's",
+            f"{projection.folder / 'fold.sql'}:{line}: {said} ends or begins a transaction; the projector does that",
             ["Leave it out: events, rows and offsets are committed together, or not at all."],
         )
 
@@ -79,11 +79,15 @@ def rehearsed(sandbox: Sandbox, ids: Sequence[UUID]) -> list[Finding]:
             if sandbox.core:
                 apply(connection, sandbox.core, "fold.sql", sandbox.core.fold)
         with connection.transaction(force_rollback=True):
-            connection.execute("INSERT INTO new_events SELECT * FROM farandole_sample WHERE event_id = ANY (%s)", (ids,))
+            connection.execute(
+                "INSERT INTO new_events SELECT * FROM farandole_sample WHERE event_id = ANY (%s)", (ids,)
+            )
             apply(connection, sandbox.projection, "fold.sql", sandbox.projection.fold)
             used = connection.execute(postgres.script(SQL["locked"])).fetchall()
     except ConfigurationError as error:
         return _mistake(error)
+    tables = sandbox.core.table_names if sandbox.core else []
+    sandbox.leans = any(schema == sandbox.schema and name in tables for schema, name, _, _ in used)
     return list(_elsewhere(sandbox, used))
 
 
@@ -92,7 +96,9 @@ def _mistake(error: ConfigurationError) -> list[Finding]:
     cause = error.__cause__
     sqlstate = (cause.sqlstate or "") if isinstance(cause, psycopg.Error) else ""
     if sqlstate == "42P10":
-        return [Finding("key", str(error), ["Add PRIMARY KEY or UNIQUE over the columns of ON CONFLICT to tables.sql."])]
+        return [
+            Finding("key", str(error), ["Add PRIMARY KEY or UNIQUE over the columns of ON CONFLICT to tables.sql."])
+        ]
     return [Finding("typo", str(error))] if sqlstate[:2] == "42" else []
 
 
@@ -120,6 +126,3 @@ def _elsewhere(sandbox: Sandbox, used: Sequence[tuple[str, str, str, bool]]) -> 
 
 def _sequences(used: Sequence[tuple[str, str, str, bool]]) -> set[str]:
     return {name for _, name, kind, _ in used if kind == "S"}
-
-
-__all__ = ["Refused", "catalog", "clock", "float_advice", "rehearsed", "sql", "words"]

@@ -90,8 +90,8 @@ def small(ids: Sequence[UUID], jobs: Mapping[UUID, UUID]) -> list[tuple[Layout, 
     singles = [split(order, 1) for order in orders]
     whole = [Layout((tuple(order),)) for order in orders]
     pairs = [(singles[0], other) for other in singles[1:]]
-    pairs += [(one, other) for one in whole for other in singles]
     pairs += [(whole[0], other) for other in whole[1:]]
+    pairs += [(one, other) for one in whole for other in singles]
     groups = [[one for one in sorted(ids) if jobs[one] == job] for job in sorted({jobs[one] for one in ids})]
     if len(groups) == 2:
         both = Layout((tuple(groups[0]), tuple(groups[1])), way="at once")

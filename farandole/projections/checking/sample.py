@@ -21,8 +21,8 @@ Source = Literal["both", "real", "generated"]
 #: Real events a job, on average, that are taken at most: small samples shrink fast.
 EVENTS_A_JOB = 10
 
-#: Characters of a body that are shown.
-_BODY = 60
+#: Characters of a body that a report holds.
+_BODY = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,11 @@ class Sample:
         return sorted(self.jobs)
 
 
-def samples(
-    sandbox: Sandbox, classes: Sequence[type[Event]], source: Source, jobs: int, seed: int
-) -> Iterator[Sample]:
+def samples(sandbox: Sandbox, classes: Sequence[type[Event]], source: Source, jobs: int, seed: int) -> Iterator[Sample]:
     """Bring events into the sandbox, real ones first, each kind as a sample of its own."""
     if source != "generated":
         log = sql.Identifier(sandbox.settings.schema_name, "event_log")
-        query = sql.SQL(SQL["latest"]).format(log=log)  # type: ignore[arg-type]
+        query = sql.SQL(SQL["latest"]).format(log=log)
         sandbox.connection.execute(query, {"jobs": jobs, "events": EVENTS_A_JOB * jobs})
         real = _jobs(sandbox)
         if real:
@@ -74,8 +72,8 @@ def shown(sandbox: Sandbox, ids: Sequence[UUID], generated: bool) -> list[Shown]
     """The events with letters, in the order of their ids."""
     found = sandbox.connection.execute(script(SQL["shown"]), {"ids": list(ids)}).fetchall()
     return [
-        Shown(letter(at), str(row[0]), str(row[1]), *row[2:7], body=_short(row[7]), generated=generated)
-        for at, row in enumerate(found)
+        Shown(letter(at), str(id_), str(job), type_, stage, run, hop, occurred_at, _short(body), generated)
+        for at, (id_, job, type_, stage, run, hop, occurred_at, body) in enumerate(found)
     ]
 
 

@@ -45,6 +45,7 @@ class Sandbox:
     columns: dict[str, dict[str, str]] = field(default_factory=dict)  #: of each table, by name, their types
     keys: dict[str, list[str]] = field(default_factory=dict)  #: of each table that has one, its key's columns
     emptied: str = ""
+    leans: bool = True  #: the projection reads the core's tables, so that these must be folded too
 
     @property
     def connection(self) -> Connection[Any]:
@@ -74,9 +75,9 @@ class Sandbox:
         return connection.execute(postgres.script(SQL["take"]), {"ids": list(ids)}).rowcount
 
     def fold(self, connection: Connection[Any]) -> None:
-        """Run the core's fold and the projection's over new_events. Raises Refused."""
+        """Run the projection's fold over new_events, after the core's where it leans on that one. Raises Refused."""
         with refusals():
-            if self.core:
+            if self.core and self.leans:
                 connection.execute(postgres.script(self.core.fold), prepare=False)
             connection.execute(postgres.script(self.projection.fold), prepare=False)
             if connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:

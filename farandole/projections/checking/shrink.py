@@ -47,7 +47,9 @@ def disagreement(
     trials: Trials, one: Layout, other: Layout, jobs: Mapping[UUID, UUID]
 ) -> tuple[list[UUID], Layout, Layout]:
     """The fewest events found for which two ways still differ, and the plainest two such ways."""
-    ids = sorted({id_ for batch in one.batches for id_ in batch}, key=lambda id_: (jobs[id_], id_))  # jobs stay together
+    ids = sorted(
+        {id_ for batch in one.batches for id_ in batch}, key=lambda id_: (jobs[id_], id_)
+    )  # jobs stay together
     kept = fewest(ids, lambda part: trials.differ(one.of(set(part)), other.of(set(part))))
     for size in range(2, min(len(kept), 3) + 1):
         for some in combinations(kept, size) if len(kept) <= FEW else ():

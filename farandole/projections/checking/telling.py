@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
-from farandole.projections.checking.findings import Counterexample, Difference, Finding, Report
+from farandole.projections.checking.findings import Counterexample, Difference, Report
 
 #: Characters of a value that are shown in a table.
 _WIDTH = 44
+#: Characters of a line of text.
+_LINE = 120
 
 
 def text(report: Report) -> str:
-    """All of a report, lines of at most some 120 characters where values allow it."""
+    """All of a report, as lines that are not much wider than 120 characters."""
     return "\n".join(lines(report))
 
 
@@ -25,10 +28,11 @@ def lines(report: Report) -> Iterator[str]:
     yield f"{report.projection}: {', '.join(part for part in counted if part)} ({tried})"
     for finding in report.findings:
         yield ""
-        yield f"{finding.severity} {finding.kind}: {finding.what}"
+        yield from wrap(f"{finding.severity} {finding.kind}: {finding.what}", _LINE, subsequent_indent="  ")
         if finding.example:
             yield from (f"  {line}".rstrip() for line in _example(finding.example))
-        yield from (f"  advice: {line}" for line in finding.advice)
+        for line in finding.advice:
+            yield from wrap(line, _LINE, initial_indent="  advice: ", subsequent_indent="    ")
 
 
 def _count(number: int, noun: str) -> str:
@@ -64,11 +68,12 @@ def _example(example: Counterexample) -> Iterator[str]:
 
 
 def _rows(difference: Difference) -> Iterator[str]:
-    marked = [["1", *row] for row in difference.first] + [["2", *row] for row in difference.second]
-    missing = [number for number, rows in (("1", difference.first), ("2", difference.second)) if not rows]
-    marked += [[number, "(no such row)", *[""] * (len(difference.columns) - 1)] for number in missing]
-    shown = [["null" if value is None else value for value in row] for row in marked]
-    yield from _table(["after", *difference.columns], shown)
+    marked: list[list[str]] = []
+    for number, rows in (("1", difference.first), ("2", difference.second)):
+        marked += [[number, *("null" if value is None else value or "''" for value in row)] for row in rows]
+        if not rows:
+            marked.append([number, "(no such row)", *[""] * (len(difference.columns) - 1)])
+    yield from _table(["after", *difference.columns], marked)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -81,6 +86,3 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 def _cut(value: str) -> str:
     value = value.replace("\n", " ")
     return value if len(value) <= _WIDTH else value[: _WIDTH - 1] + "…"
-
-
-__all__ = ["Finding", "lines", "text"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from uuid import UUID
 
 from farandole import postgres
@@ -68,7 +69,9 @@ def _idle(sandbox: Sandbox) -> Iterator[Finding]:
         yield Finding(
             "empty_batch",
             f"the fold touches {len(rows)} row(s) of {rows[0][0]} when new_events is empty; nothing is to be written then",
-            ["An aggregate without GROUP BY gives a row even for no events: add HAVING count(*) > 0, or group by a key."],
+            [
+                "An aggregate without GROUP BY gives a row even for no events: add HAVING count(*) > 0, or group by a key."
+            ],
         )
 
 
@@ -105,7 +108,7 @@ def _opposite(one: Sequence[Row], other: Sequence[Row]) -> tuple[Row, Row] | Non
     """
     places = {row: place for place, row in enumerate(other)}
     common = [row for row in one if row in places]
-    pairs = zip(common, common[1:], strict=False)
+    pairs = pairwise(common)
     return next(((row, after) for row, after in pairs if places[row] > places[after]), None)
 
 

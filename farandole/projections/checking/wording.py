@@ -22,7 +22,8 @@ _CLOCK = re.compile(
     re.IGNORECASE,
 )
 _CHANCE = re.compile(
-    r"\b(?:random|random_normal|gen_random_uuid|uuidv4|uuidv7|uuid_generate_v\d\w*|gen_random_bytes)\s*\(", re.IGNORECASE
+    r"\b(?:random|random_normal|gen_random_uuid|uuidv4|uuidv7|uuid_generate_v\d\w*|gen_random_bytes)\s*\(",
+    re.IGNORECASE,
 )
 _SERIAL = re.compile(r"\b(?:nextval\s*\(|(?:small|big)?serial\d?\b|AS\s+IDENTITY\b)", re.IGNORECASE)
 
