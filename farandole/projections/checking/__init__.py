@@ -12,7 +12,7 @@ from farandole.project import Project
 from farandole.projections.checking.checker import Options, check
 from farandole.projections.checking.findings import Counterexample, Finding, Report
 from farandole.projections.checking.telling import text
-from farandole.projections.folders import CORE, Projection, discover
+from farandole.projections.folders import CORE, discover
 from farandole.settings import Settings
 
 
