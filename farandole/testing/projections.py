@@ -30,7 +30,7 @@ def check_projection(
     ...     check_projection("projections/stage_times", farandole_settings)
     """
     projection = read(Path(folder).resolve())
-    project = find_project(projection.folder)
+    project = find_project(Path(folder).resolve())
     core = next(found for found in discover(project) if found.name == CORE)
     migrate(settings)
     report = check(settings, projection, core, classes_of(project), Options(jobs, seed, events))

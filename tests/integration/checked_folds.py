@@ -80,6 +80,15 @@ FROM new_events AS effect JOIN event_log AS cause ON cause.event_id = effect.cau
 GROUP BY 1, 2 ORDER BY 1, 2
 ON CONFLICT (type, cause) DO UPDATE SET n = old.n + excluded.n;""",
     ),
+    "second_of_two": (
+        "CREATE TABLE IF NOT EXISTS second_of_two (trace_id uuid PRIMARY KEY, pairs bigint);",
+        """INSERT INTO second_of_two AS old
+SELECT trace_id, count(*)
+FROM new_events AS one JOIN event_log AS other USING (trace_id)
+WHERE one.event_id < other.event_id OR NOT EXISTS (SELECT FROM new_events WHERE event_id = other.event_id)
+GROUP BY trace_id ORDER BY trace_id
+ON CONFLICT (trace_id) DO UPDATE SET pairs = old.pairs + excluded.pairs;""",
+    ),
     "neighbours": (
         "CREATE TABLE IF NOT EXISTS neighbours (tenant text PRIMARY KEY, pairs bigint NOT NULL);",
         """INSERT INTO neighbours AS old
@@ -88,6 +97,13 @@ FROM new_events AS one JOIN event_log AS other ON other.type = one.type AND othe
 WHERE NOT EXISTS (SELECT FROM new_events WHERE event_id = other.event_id) OR one.event_id < other.event_id
 HAVING count(*) > 0
 ON CONFLICT (tenant) DO UPDATE SET pairs = old.pairs + excluded.pairs;""",
+    ),
+    "lost_update": (
+        "CREATE TABLE IF NOT EXISTS lost_update (stage text PRIMARY KEY, n bigint);",
+        """INSERT INTO lost_update AS old
+SELECT stage, count(*) + coalesce((SELECT n FROM lost_update AS before WHERE before.stage = event.stage), 0)
+FROM new_events AS event WHERE stage IS NOT NULL GROUP BY stage ORDER BY stage
+ON CONFLICT (stage) DO UPDATE SET n = excluded.n;""",
     ),
     "counting": (
         "CREATE TABLE IF NOT EXISTS counting (one int PRIMARY KEY, n bigint);",
@@ -110,10 +126,21 @@ ON CONFLICT (one) DO UPDATE SET n = old.n + excluded.n;""",
     ),
 }
 
+#: Joins that are allowed: each row is gathered whole from the events of its job.
+GATHERED = (
+    "CREATE TABLE IF NOT EXISTS gathered (trace_id uuid PRIMARY KEY, pairs bigint);",
+    """INSERT INTO gathered
+SELECT effect.trace_id, count(*)
+FROM event_log AS effect JOIN event_log AS cause ON cause.event_id = effect.causation_id
+WHERE effect.trace_id IN (SELECT trace_id FROM new_events)
+GROUP BY effect.trace_id ORDER BY effect.trace_id
+ON CONFLICT (trace_id) DO UPDATE SET pairs = excluded.pairs;""",
+)
+
 
 def faulty(folder: Path, name: str) -> Projection:
     """The projection of this name, its files written to `folder`."""
-    tables, fold = FAULTY[name]
+    tables, fold = (FAULTY | {"gathered": GATHERED})[name]
     (folder / name).mkdir(parents=True)
     for file, text in (("tables.sql", tables), ("fold.sql", fold)):
         (folder / name / file).write_text(text)

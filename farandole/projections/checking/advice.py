@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from farandole.projections.checking import wording
 from farandole.projections.checking.findings import Difference, Kind
-from farandole.projections.checking.inspecting import float_advice
 from farandole.projections.checking.layouts import Layout
 from farandole.projections.folders import Projection
 
@@ -15,6 +14,7 @@ _SENTENCES: dict[str, str] = {
     "inside_batch": "the rows of {where} depend on the order of the events inside one batch",
     "batching": "the rows of {where} depend on how the events are cut into batches",
     "at_once": "the rows of {where} are others when two projectors fold at the same time, and neither sees the other's events",
+    "refold": "a refold leaves other rows in {where}: event_log has all events then, before the first one is folded",
     "duplicates": "the rows of {where} are others when an event comes a second time",
     "time": "the same event, folded at another time, leaves other values in {where}",
     "float": "sums of floating-point numbers in {where} depend on the order in which the events arrive",
@@ -25,7 +25,6 @@ _ADVICE: dict[str, list[str]] = {
         "Let one key decide which event wins, whenever it comes, and keep that key in the row: overwrite only where"
         " (excluded.run, excluded.hop, excluded.occurred_at, excluded.event_id) is greater than what the row has. It must end"
         " with event_id, or two events tie. Counts, sums, least and greatest need no such key.",
-        "What is counted when the second of two events comes must be counted whichever of the two that is.",
     ],
     "inside_batch": [
         "Give whatever chooses or collects a total order: DISTINCT ON, LIMIT, first_value, array_agg and string_agg need an"
@@ -41,6 +40,10 @@ _ADVICE: dict[str, list[str]] = {
         "Change a row by what it holds when it is written: ON CONFLICT DO UPDATE SET n = old.n + excluded.n, not a sub-select"
         " from the table.",
     ],
+    "refold": [
+        "A row that is gathered from event_log is gathered whole, each time: take the keys from new_events, compute the row"
+        " from all their events in event_log, and overwrite it (n = excluded.n). What is added up comes from new_events alone.",
+    ],
     "duplicates": ["Read new_events: it has each event once, whereas the log may bring it again."],
 }
 
@@ -51,6 +54,8 @@ def kind_of(one: Layout, other: Layout, floats: bool) -> Kind:
         return "float"
     if "at once" in (one.way, other.way):
         return "at_once"
+    if "refold" in (one.way, other.way):
+        return "refold"
     ids = [id_ for batch in other.batches for id_ in batch]
     if len(ids) > len(set(ids)):
         return "duplicates"
@@ -84,9 +89,11 @@ def differing(difference: Difference) -> list[str]:
 
 def advice(kind: Kind, projection: Projection, rows: Sequence[Difference]) -> list[str]:
     if kind == "float":
-        return [float_advice(name) for difference in rows for name in differing(difference)[:1]][:1]
+        return [of_float(name) for difference in rows for name in differing(difference)[:1]][:1]
     if kind == "time":
         return _unsteady(projection)
+    if kind == "order" and wording.says(projection.fold, r"\bevent_log\b"):
+        return _ADVICE["refold"]
     return _ADVICE[kind]
 
 
@@ -94,7 +101,7 @@ def _unsteady(projection: Projection) -> list[str]:
     """Why a fold says something else each time, as far as its words tell."""
     told = []
     for file, text in (("tables.sql", projection.tables), ("fold.sql", projection.fold)):
-        at = projection.folder / file
+        at = f"{projection.where}/{file}"
         told += [f"{at}:{line}: {said} is the time of folding. Use occurred_at." for line, said in wording.clock(text)]
         told += [f"{at}:{line}: {said} is drawn anew. Use event_id." for line, said in wording.chance(text)]
         told += [
@@ -102,6 +109,13 @@ def _unsteady(projection: Projection) -> list[str]:
             for line, said in wording.serial(text)
         ]
     return told or ["A function that the fold calls gives another value each time: fold only what the events say."]
+
+
+def of_float(column: str) -> str:
+    return (
+        f"Sum whole numbers: a bigint of millionths, (1000000 * {column})::bigint of each event before it is added; or numeric"
+        " columns and sums."
+    )
 
 
 def of_error(sqlstate: str) -> list[str]:

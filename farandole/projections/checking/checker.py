@@ -38,7 +38,7 @@ def check(
     `core` is the fold of job_state that goes first, `classes` are what events are drawn from. The runtime's tables must be
     there; nothing outside a schema of the check's own is changed. Raises Unreachable.
     """
-    report = Report(projection.name, str(projection.folder), list(inspecting.words(projection)))
+    report = Report(projection.name, projection.where, list(inspecting.words(projection)))
     if report.findings:
         return report
     with opened(settings, projection, None if projection.name == CORE else core) as sandbox:
@@ -184,6 +184,8 @@ def told(layout: Layout, ids: Sequence[UUID]) -> str:
             f"{batch} in one batch" if len(ids_) > 1 else batch
             for batch, ids_ in zip(batches, layout.batches, strict=True)
         )
+    if layout.way == "refold":
+        text += ", all of them in event_log before (a refold)"
     return text + (f" (planned without {', '.join(layout.plan).replace('enable_', '')})" if layout.plan else "")
 
 

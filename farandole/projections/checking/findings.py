@@ -8,15 +8,16 @@ from typing import Any, Literal
 Severity = Literal["fault", "warning"]
 
 #: What a finding can be, for programs that filter:
-#: - order, inside_batch, batching, at_once, duplicates, time: the rows depend on it; a counterexample shows how
+#: - order, inside_batch, batching, at_once, refold, duplicates, time: the rows depend on it; a counterexample shows how
 #: - error: the fold refuses events; typo: the SQL itself is wrong
 #: - transaction, foreign_write: fold.sql does what belongs to the projector
-#: - deadlock, float, key, empty_batch, clock, reads: see `what`
+#: - deadlock, float, key, tables, empty_batch, clock, reads: see `what`
 Kind = Literal[
     "order",
     "inside_batch",
     "batching",
     "at_once",
+    "refold",
     "duplicates",
     "time",
     "error",
@@ -26,6 +27,7 @@ Kind = Literal[
     "deadlock",
     "float",
     "key",
+    "tables",
     "empty_batch",
     "clock",
     "reads",

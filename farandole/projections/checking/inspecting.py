@@ -8,11 +8,11 @@ from uuid import UUID
 from farandole import postgres
 from farandole.errors import ConfigurationError
 from farandole.postgres import psycopg
-from farandole.projections.checking import wording
+from farandole.projections.checking import advice, wording
 from farandole.projections.checking.findings import Finding
-from farandole.projections.checking.sandbox import OWN, SQL, Sandbox
+from farandole.projections.checking.sandbox import OWN, SQL, Refused, Sandbox, refusals
 from farandole.projections.folders import Projection
-from farandole.projections.installing import apply
+from farandole.projections.statements import apply
 
 _FLOATS = ("real", "double precision", "real[]", "double precision[]")
 
@@ -22,7 +22,7 @@ def words(projection: Projection) -> Iterator[Finding]:
     for line, said in wording.ends_of_transaction(projection.fold):
         yield Finding(
             "transaction",
-            f"{projection.folder / 'fold.sql'}:{line}: {said} ends or begins a transaction; the projector does that",
+            f"{projection.where}/fold.sql:{line}: {said} ends or begins a transaction; the projector does that",
             ["Leave it out: events, rows and offsets are committed together, or not at all."],
         )
 
@@ -31,14 +31,23 @@ def clock(projection: Projection) -> Iterator[Finding]:
     for line, said in wording.clock(projection.fold)[:1]:
         yield Finding(
             "clock",
-            f"{projection.folder / 'fold.sql'}:{line}: {said} reads the clock; folded again later, the same events give other"
+            f"{projection.where}/fold.sql:{line}: {said} reads the clock; folded again later, the same events give other"
             " rows",
             ["Take the time from the events: occurred_at, or logged_at, which is Kafka's."],
         )
 
 
 def catalog(sandbox: Sandbox) -> Iterator[Finding]:
-    """Tables without a key, columns of floating-point numbers."""
+    """What tables.sql makes besides tables, tables without a key, columns of floating-point numbers."""
+    others = [f"{kind} {name}" for kind, name in sandbox.made if kind != "table"]
+    if others:
+        yield Finding(
+            "tables",
+            f"{sandbox.projection.where}/tables.sql makes {', '.join(others)}; a projection is built from tables and indexes",
+            [
+                "Make only tables, by CREATE TABLE IF NOT EXISTS without a schema, and indexes; views belong in views.sql."
+            ],
+        )
     fold = sandbox.projection.fold
     adds = wording.says(fold, r"\b(?:sum|avg|stddev\w*|var\w*)\s*\(|[+]")
     for table, columns in sandbox.columns.items():
@@ -54,16 +63,9 @@ def catalog(sandbox: Sandbox) -> Iterator[Finding]:
                 yield Finding(
                     "float",
                     f"column {table}.{column} is {kind}: sums of such numbers depend on the order of the events",
-                    [float_advice(column)],
+                    [advice.of_float(column)],
                     severity="fault" if adds else "warning",
                 )
-
-
-def float_advice(column: str) -> str:
-    return (
-        f"Sum whole numbers: a bigint of millionths, (1000000 * {column})::bigint of each event before it is added; or numeric"
-        " columns and sums."
-    )
 
 
 def rehearsed(sandbox: Sandbox, ids: Sequence[UUID]) -> list[Finding]:
@@ -74,18 +76,18 @@ def rehearsed(sandbox: Sandbox, ids: Sequence[UUID]) -> list[Finding]:
     connection = sandbox.connection
     sandbox.empty()
     try:
-        with connection.transaction():
+        with refusals(), connection.transaction():
             sandbox.take(connection, ids)
             if sandbox.core:
-                apply(connection, sandbox.core, "fold.sql", sandbox.core.fold)
-        with connection.transaction(force_rollback=True):
-            connection.execute(
-                "INSERT INTO new_events SELECT * FROM farandole_sample WHERE event_id = ANY (%s)", (ids,)
-            )
-            apply(connection, sandbox.projection, "fold.sql", sandbox.projection.fold)
+                apply(connection, sandbox.core, "fold.sql")
+        with refusals(), connection.transaction(force_rollback=True):
+            sandbox.offer(connection, ids)
+            apply(connection, sandbox.projection, "fold.sql")
             used = connection.execute(postgres.script(SQL["locked"])).fetchall()
     except ConfigurationError as error:
         return _mistake(error)
+    except Refused as refused:  # a lock, or the clock
+        return [Finding("error", f"the fold fails: {refused}", advice.of_error(refused.sqlstate))]
     tables = sandbox.core.table_names if sandbox.core else []
     sandbox.leans = any(schema == sandbox.schema and name in tables for schema, name, _, _ in used)
     return list(_elsewhere(sandbox, used))

@@ -15,7 +15,8 @@ Batch = tuple[UUID, ...]
 #: - one: to one, one after the other
 #: - in turn: to two, one after the other
 #: - at once: two by two, of different jobs, to two projectors of which neither sees what the other has not committed
-Way = Literal["one", "in turn", "at once"]
+#: - refold: to a refold: event_log has all of them before the first is folded
+Way = Literal["one", "in turn", "at once", "refold"]
 
 #: The planner is free in what a query does not order, and chooses anew as tables grow.
 PLANS: tuple[tuple[str, ...], ...] = (
@@ -66,6 +67,7 @@ def tried(ids: Sequence[UUID], jobs: Mapping[UUID, UUID], seed: int) -> Iterator
     again = shuffled() + chance.choices(ids, k=len(ids) // 2)
     yield split(chance.sample(again, len(again)), 5)
     yield replace(split(shuffled(), 3), way="in turn")
+    yield replace(split(ids, 4), way="refold")
     for size in (len(ids), 4, 1):
         yield at_once(shuffled(), jobs, size, chance)
 
@@ -96,4 +98,5 @@ def small(ids: Sequence[UUID], jobs: Mapping[UUID, UUID]) -> list[tuple[Layout, 
     if len(groups) == 2:
         both = Layout((tuple(groups[0]), tuple(groups[1])), way="at once")
         pairs.append((replace(both, way="one"), both))
+    pairs.append((singles[0], replace(singles[0], way="refold")))
     return pairs

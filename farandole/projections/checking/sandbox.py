@@ -13,7 +13,8 @@ from uuid import UUID
 from farandole import postgres
 from farandole.postgres import Connection, psycopg, sql
 from farandole.projections.folders import Projection
-from farandole.projections.installing import apply
+from farandole.projections.statements import SQL as STATEMENTS
+from farandole.projections.statements import apply
 from farandole.settings import Settings
 
 SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
@@ -44,6 +45,7 @@ class Sandbox:
     connections: list[Connection[Any]]
     columns: dict[str, dict[str, str]] = field(default_factory=dict)  #: of each table, by name, their types
     keys: dict[str, list[str]] = field(default_factory=dict)  #: of each table that has one, its key's columns
+    made: list[tuple[str, str]] = field(default_factory=list)  #: what tables.sql has made: kind and name
     emptied: str = ""
     leans: bool = True  #: the projection reads the core's tables, so that these must be folded too
 
@@ -55,9 +57,11 @@ class Sandbox:
         """Make the tables. Raises ConfigurationError naming file and line of a mistake."""
         others = list(OWN)
         if self.core:
-            apply(self.connection, self.core, "tables.sql", self.core.tables)
+            apply(self.connection, self.core, "tables.sql")
             others += [row[0] for row in self._look("columns", others=others)]
-        apply(self.connection, self.projection, "tables.sql", self.projection.tables)
+        before = self._made()
+        apply(self.connection, self.projection, "tables.sql")
+        self.made = [one for one in self._made() if one not in before]
         for table, column, kind in self._look("columns", others=others):
             self.columns.setdefault(table, {})[column] = kind
         self.keys = {table: names for table, names in self._look("keys") if table in self.columns}
@@ -65,7 +69,7 @@ class Sandbox:
         self.emptied = "; ".join(f'DELETE FROM "{table}"' for table in tables if table != "farandole_sample")
         if self.projection.views.strip():
             with self.connection.transaction(force_rollback=True):  # or it would hold on to real tables
-                apply(self.connection, self.projection, "views.sql", self.projection.views)
+                apply(self.connection, self.projection, "views.sql")
 
     def empty(self) -> None:
         self.connection.execute(postgres.script(self.emptied), prepare=False)
@@ -73,6 +77,11 @@ class Sandbox:
     def take(self, connection: Connection[Any], ids: Sequence[UUID]) -> int:
         """Insert events; how many were new. Inside a transaction."""
         return connection.execute(postgres.script(SQL["take"]), {"ids": list(ids)}).rowcount
+
+    def offer(self, connection: Connection[Any], ids: Sequence[UUID]) -> None:
+        """Make events the new ones, whatever event_log has. Inside a transaction."""
+        query = "INSERT INTO new_events SELECT * FROM farandole_sample WHERE event_id = ANY (%s) ORDER BY event_id"
+        connection.execute(query, (list(ids),))
 
     def fold(self, connection: Connection[Any]) -> None:
         """Run the projection's fold over new_events, after the core's where it leans on that one. Raises Refused."""
@@ -91,6 +100,9 @@ class Sandbox:
             query = sql.SQL("SELECT {} FROM {}").format(texts, sql.Identifier(self.schema, table))
             found[table] = sorted(self.connection.execute(query).fetchall(), key=nulls_first)
         return found
+
+    def _made(self) -> list[tuple[str, str]]:
+        return self.connection.execute(STATEMENTS["made"], {"schema": f'"{self.schema}"'}).fetchall()
 
     def _look(self, query: str, **parameters: Any) -> list[tuple[Any, ...]]:
         return self.connection.execute(

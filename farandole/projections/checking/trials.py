@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 from uuid import UUID
 
@@ -45,6 +46,8 @@ class Trials:
             if layout.way == "at once":
                 for first, second in zip(layout.batches[::2], layout.batches[1::2], strict=True):
                     self._at_once(first, second)
+            elif layout.way == "refold":
+                self._refold(layout.batches)
             else:
                 for place, batch in enumerate(layout.batches):
                     self.batch(two if layout.way == "in turn" and place % 2 else one, batch, layout.plan)
@@ -63,30 +66,45 @@ class Trials:
             if self.sandbox.take(connection, ids):
                 self.sandbox.fold(connection)
 
+    def _refold(self, pieces: Sequence[Batch]) -> None:
+        """As `projections refold` does: the log is there, and is folded piece by piece."""
+        connection = self.sandbox.connection
+        with connection.transaction():
+            self.sandbox.take(connection, [one for piece in pieces for one in piece])
+        for piece in pieces:
+            with connection.transaction():
+                self.sandbox.offer(connection, piece)
+                self.sandbox.fold(connection)
+
     def _at_once(self, first: Batch, second: Batch) -> None:
-        """Two projectors insert, both fold, then both commit; one that has to wait for the other's locks does so."""
+        """Both projectors insert; the first folds, the second folds, the first commits, the second commits. Where the
+        second has to wait for locks of the first, it goes on when that one has committed."""
         one, two = self.sandbox.connections
+        inserted, folded = Event(), Event()
         with ThreadPoolExecutor(1) as pool:
-            with one.transaction():
-                new = self.sandbox.take(one, first)
-                inserted: Future[None] = Future()
-                other = pool.submit(self._second, two, second, inserted)
-                inserted.result()
-                if new:
-                    self.sandbox.fold(one)
-                self._until_done_or_waiting(other)
+            other = pool.submit(self._second, two, second, inserted, folded)
+            try:
+                with one.transaction():
+                    new = self.sandbox.take(one, first)
+                    inserted.wait()
+                    if new:
+                        self.sandbox.fold(one)
+                    folded.set()
+                    self._until_done_or_waiting(other)
+            finally:
+                folded.set()
             other.result()
 
-    def _second(self, connection: Connection[Any], ids: Batch, inserted: Future[None]) -> None:
+    def _second(self, connection: Connection[Any], ids: Batch, inserted: Event, folded: Event) -> None:
         try:
             with connection.transaction():
                 new = self.sandbox.take(connection, ids)
-                inserted.set_result(None)
+                inserted.set()
+                folded.wait()
                 if new:
                     self.sandbox.fold(connection)
         finally:
-            if not inserted.done():
-                inserted.set_result(None)  # its error is told by its own future
+            inserted.set()
 
     def _until_done_or_waiting(self, other: Future[None]) -> None:
         one, two = self.sandbox.connections
