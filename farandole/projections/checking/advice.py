@@ -92,8 +92,11 @@ def advice(kind: Kind, projection: Projection, rows: Sequence[Difference]) -> li
         return [of_float(name) for difference in rows for name in differing(difference)[:1]][:1]
     if kind == "time":
         return _unsteady(projection)
-    if kind == "order" and wording.says(projection.fold, r"\bevent_log\b"):
+    joins = wording.says(projection.fold, r"\bevent_log\b")
+    if kind == "order" and joins:
         return _ADVICE["refold"]
+    if kind == "at_once":
+        return _ADVICE[kind][:1] if joins else _ADVICE[kind][1:]
     return _ADVICE[kind]
 
 

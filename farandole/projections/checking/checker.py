@@ -13,7 +13,7 @@ from farandole.projections.checking.findings import Counterexample, Difference, 
 from farandole.projections.checking.layouts import Layout
 from farandole.projections.checking.sample import Sample, Source
 from farandole.projections.checking.sandbox import Rows, Sandbox, opened
-from farandole.projections.checking.trials import Outcome, Trials
+from farandole.projections.checking.trials import Column, Outcome, Trials
 from farandole.projections.folders import CORE, Projection
 from farandole.settings import Settings
 
@@ -111,14 +111,14 @@ class _Check:
         """One for each group of columns that differ for a reason of their own."""
         found: list[Finding] = []
         for layout in layouts.tried(self.events.ids, self.events.jobs, self.seed):
-            other = self.trials.run(layout)
-            if other == outcome:
-                continue
-            found.append(self._disagreement(reference, layout))
-            self.trials.ignored |= self.trials.unsteady(outcome, other)
-            outcome = self.trials.run(reference)
-            if outcome.refused is not None or self.trials.run(layout) != outcome:
-                break  # rows are missing: whatever else is wrong cannot be told apart
+            while self.trials.run(layout) != outcome:
+                finding = self._disagreement(reference, layout)
+                found.append(finding)
+                columns = _columns(finding)
+                if not columns:
+                    return found  # rows are missing: whatever else is wrong cannot be told apart
+                self.trials.ignored |= columns
+                outcome = self.trials.run(reference)
         return found
 
     def _disagreement(self, reference: Layout, layout: Layout) -> Finding:
@@ -168,6 +168,12 @@ class _Check:
 
     def _shown(self, ids: Sequence[UUID]) -> list[Shown]:
         return sample.shown(self.sandbox, ids, self.events.source == "generated")
+
+
+def _columns(finding: Finding) -> set[Column]:
+    """Those that its example explains."""
+    rows = finding.example.rows if finding.example else []
+    return {(difference.table, name) for difference in rows for name in advice.differing(difference)}
 
 
 def told(layout: Layout, ids: Sequence[UUID]) -> str:

@@ -12,7 +12,7 @@ from farandole import postgres
 from farandole.postgres import sql
 from farandole.projections.checking.findings import Finding
 from farandole.projections.checking.layouts import PLANS
-from farandole.projections.checking.sandbox import SQL, Refused, Sandbox
+from farandole.projections.checking.sandbox import SQL, Refused, Sandbox, planned, refusals, taken
 from farandole.projections.checking.trials import Trials
 
 #: A row: its table, and its key as text.
@@ -90,13 +90,12 @@ def _deadlock(first: Row, second: Row, sandbox: Sandbox) -> Finding:
 
 def _touched(sandbox: Sandbox, ids: Sequence[UUID], plan: Sequence[str]) -> list[Row]:
     """The rows in the order in which one batch of `ids` first touches them. It is taken back."""
-    connection = sandbox.connection
-    with connection.transaction(force_rollback=True):
-        for setting in plan:
-            connection.execute(sql.SQL("SET LOCAL {} = off").format(sql.Identifier(setting)))
-        sandbox.take(connection, ids)
-        sandbox.fold(connection)
-        rows = connection.execute("SELECT relation, key FROM pg_temp.farandole_touched ORDER BY place").fetchall()
+    steps = [planned(plan), taken(ids), sandbox.folded(), SQL["touched"]]
+    with refusals(), sandbox.connection.transaction(force_rollback=True):
+        cursor = sandbox.connection.execute(postgres.script(";\n".join(steps)), prepare=False)
+        while cursor.nextset():  # to the last statement's
+            pass
+        rows = cursor.fetchall()
     return list(dict.fromkeys(rows))
 
 

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 from uuid import UUID
 
-from farandole.postgres import Connection, sql
+from farandole.postgres import Connection
 from farandole.projections.checking.layouts import Batch, Layout
 from farandole.projections.checking.sandbox import Refused, Rows, Sandbox, nulls_first
 
@@ -46,11 +46,13 @@ class Trials:
             if layout.way == "at once":
                 for first, second in zip(layout.batches[::2], layout.batches[1::2], strict=True):
                     self._at_once(first, second)
+            elif layout.way == "in turn":
+                for place, batch in enumerate(layout.batches):
+                    self.batch(two if place % 2 else one, batch)
             elif layout.way == "refold":
                 self._refold(layout.batches)
             else:
-                for place, batch in enumerate(layout.batches):
-                    self.batch(two if layout.way == "in turn" and place % 2 else one, batch, layout.plan)
+                self.sandbox.play(layout.batches, layout.plan)
         except Refused as refused:
             return Outcome({}, str(refused), refused.sqlstate)
         return Outcome(self._seen())
@@ -58,11 +60,9 @@ class Trials:
     def differ(self, one: Layout, other: Layout) -> bool:
         return self.run(one) != self.run(other)
 
-    def batch(self, connection: Connection[Any], ids: Sequence[UUID], plan: Collection[str] = ()) -> None:
+    def batch(self, connection: Connection[Any], ids: Sequence[UUID]) -> None:
         """A projector's transaction: what is new of `ids` is folded."""
         with connection.transaction():
-            for setting in plan:
-                connection.execute(sql.SQL("SET LOCAL {} = off").format(sql.Identifier(setting)))
             if self.sandbox.take(connection, ids):
                 self.sandbox.fold(connection)
 

@@ -1,0 +1,197 @@
+"""`projections check`: a fold that depends on order, batching or timing is found out, by the fewest events that show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from farandole import migrate, postgres
+from farandole.cli import app
+from farandole.errors import ConfigurationError, ExitCode
+from farandole.projections import CORE, packaged, read
+from farandole.projections.checking import Options, Report, check, text
+from farandole.projections.checking.sandbox import sweep
+from farandole.settings import Settings
+from farandole.testing import check_projection
+from farandole.testing.flow import environment
+from tests.integration.checked_folds import FAULTY, faulty
+from tests.integration.projection_tables import Folder, one, places, prepare
+from tests.journeys import EVENTS, Log, facts, written
+
+#: Small samples: what these folds do wrong shows soon.
+FEW = Options(jobs=4, seed=2, source="generated")
+
+
+@pytest.fixture
+def settings(farandole_settings: Settings) -> Iterator[Settings]:
+    """Of a namespace that a check leaves as it was."""
+    migrate.migrate(farandole_settings)
+    yield farandole_settings
+    with postgres.connect(farandole_settings) as connection:
+        schemas = "SELECT count(*) FROM pg_namespace WHERE starts_with(nspname, current_schema() || '__check')"
+        assert one(connection, schemas) == 0
+        assert one(connection, "SELECT count(*) FROM event_log") == one(connection, "SELECT count(*) FROM kept")
+
+
+def keep(settings: Settings) -> None:
+    """Remember the event log for the fixture's look at the end."""
+    with postgres.connect(settings) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT event_id FROM event_log")
+
+
+def checked(settings: Settings, folder: Path, name: str, options: Options = FEW) -> Report:
+    keep(settings)
+    return check(settings, faulty(folder, name), read(packaged() / CORE), EVENTS, options)
+
+
+@pytest.mark.parametrize("name", ["job_state", "stage_times"])
+def test_a_projection_that_is_shipped_has_no_fault_with_real_and_generated_events(
+    name: str, settings: Settings
+) -> None:
+    prepare(settings)
+    records = written(Log(settings), facts(5, 8))
+    Folder(settings, "a", places(records, settings)).fold(records)
+    keep(settings)
+    core = read(packaged() / CORE)
+    report = check(settings, read(packaged() / name), core, EVENTS, Options(jobs=4))
+    assert report.findings == [], text(report)
+    assert report.events > 20 + 8
+    assert report.trials > 30
+
+
+#: What is found in each, the number of events that show it, and what must be said.
+FOUND = [
+    ("last_stage", "order", 2, "1: A, then B\n  2: B, then A"),
+    ("first_event", "order", 2, "first_event (type) depend on the order"),
+    ("ties", "order", 2, "must end with event_id"),
+    ("pairs", "order", 2, "gathered whole"),
+    ("batches", "batching", 2, "1: A, B in one batch\n  2: A, then B"),
+    ("collected", "inside_batch", 2, "1: A, B in one batch\n  2: B, A in one batch"),
+    ("second_of_two", "refold", 2, "event_log before"),
+    ("neighbours", "at_once", 2, "A and B at once in two projectors"),
+    ("lost_update", "at_once", 2, "not a sub-select from the table"),
+    ("seconds", "float", 3, "bigint of millionths"),
+    ("seen_at", "time", 1, "seen_at/fold.sql:1: now is the time of folding"),
+    ("numbered", "time", 1, "numbered/tables.sql:2: bigserial counts as rows come"),
+    ("ungrouped", "error", 2, "GROUP BY the columns of ON CONFLICT"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "events", "said"), FOUND, ids=[name for name, *_ in FOUND])
+def test_what_depends_on_more_than_the_events_is_shown_by_the_fewest_of_them(
+    name: str, kind: str, events: int, said: str, settings: Settings, tmp_path: Path
+) -> None:
+    report = checked(settings, tmp_path, name)
+    assert [finding.kind for finding in report.findings] == [kind], text(report)
+    example = report.findings[0].example
+    assert example
+    assert len(example.events) == events
+    assert " ".join(said.split()) in " ".join(text(report).split())
+
+
+#: What is found without an example.
+SEEN = [
+    ("crosswise", "deadlock", "ORDER BY type"),
+    ("misspelt", "typo", 'misspelt/fold.sql:3: column "occured_at" does not exist'),
+    ("committing", "transaction", "committing/fold.sql:3: COMMIT"),
+    ("meddling", "foreign_write", "writes to parked, projector_offset"),
+    ("counting", "empty_batch", "1 row(s) of counting when new_events is empty"),
+    ("keyless", "key", "no unique or exclusion constraint matching the ON CONFLICT"),
+    ("looking", "reads", "reads step"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "said"), SEEN, ids=[name for name, *_ in SEEN])
+def test_what_ends_badly_is_named(name: str, kind: str, said: str, settings: Settings, tmp_path: Path) -> None:
+    report = checked(settings, tmp_path, name)
+    assert report.findings[0].kind == kind, text(report)
+    assert said in " ".join(text(report).split())
+    assert report.passed is (kind == "reads")
+
+
+def test_every_faulty_fold_is_tried() -> None:
+    assert FAULTY.keys() == {name for name, *_ in FOUND} | {name for name, *_ in SEEN}
+
+
+def test_a_row_may_be_gathered_from_the_events_of_its_job(settings: Settings, tmp_path: Path) -> None:
+    report = checked(settings, tmp_path, "gathered")
+    assert report.findings == [], text(report)
+
+
+def test_faults_of_different_columns_are_all_shown(settings: Settings, tmp_path: Path) -> None:
+    folder = tmp_path / "several"
+    folder.mkdir()
+    (folder / "tables.sql").write_text(
+        "CREATE TABLE IF NOT EXISTS several (trace_id uuid PRIMARY KEY, seen_at timestamptz, n bigint, type text);"
+    )
+    (folder / "fold.sql").write_text(
+        """INSERT INTO several AS old
+SELECT trace_id, now(), 1, max(type) FROM new_events GROUP BY trace_id ORDER BY trace_id
+ON CONFLICT (trace_id) DO UPDATE SET n = old.n + 1, type = excluded.type;"""
+    )
+    keep(settings)
+    report = check(settings, read(folder), read(packaged() / CORE), EVENTS, FEW)
+    assert {finding.kind for finding in report.findings} >= {"time", "order", "batching"}, text(report)
+
+
+def test_a_check_that_was_killed_leaves_nothing_that_the_next_one_does_not_remove(
+    settings: Settings, tmp_path: Path
+) -> None:
+    killed, working = (f"{settings.schema_name}__check_{name}" for name in ("0dead000", "0live000"))
+    with postgres.connect(settings) as connection:
+        for schema in (killed, working):
+            connection.execute(postgres.script(f"CREATE SCHEMA {schema} CREATE TABLE event_log (n int)"))
+        with postgres.connect(settings) as other, postgres.advisory_lock(other, "check", working):
+            checked(settings, tmp_path, "misspelt")
+            left = "SELECT array_agg(nspname::text) FROM pg_namespace WHERE nspname LIKE '%\\_\\_check\\_%'"
+            assert working in one(connection, left)
+            assert killed not in one(connection, left)
+        assert sweep(connection, settings) == [working]
+
+
+def test_ctrl_c_leaves_no_schema_behind(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from farandole.projections.checking.trials import Trials
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trials, "batch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        checked(settings, tmp_path, "last_stage")
+
+
+def test_real_events_alone_must_be_there(settings: Settings, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="event_log is empty"):
+        checked(settings, tmp_path, "last_stage", Options(source="real"))
+
+
+def test_a_users_test_fails_with_the_same_words(settings: Settings, tmp_path: Path) -> None:
+    keep(settings)
+    faulty(tmp_path, "batches")
+    with pytest.raises(AssertionError, match=r"depend on how the events are cut into batches(.|\n)*n = old\.n \+"):
+        check_projection(tmp_path / "batches", settings, jobs=4)
+    check_projection(packaged() / "stage_times", settings, jobs=4)
+
+
+def test_the_command_ends_with_1_and_tells_programs_why(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(settings)
+    for name, value in environment(settings).items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "pyproject.toml").write_text('[tool.farandole]\nflow = "jobs"\n')
+    faulty(tmp_path / "projections", "batches")
+    monkeypatch.chdir(tmp_path)
+    ended = CliRunner().invoke(app, ["projections", "check", "batches", "--jobs", "4", "--json"])
+    assert ended.exit_code == ExitCode.FAILED
+    (report,) = json.loads(ended.stdout)
+    assert (report["projection"], report["passed"], report["findings"][0]["kind"]) == ("batches", False, "batching")
+    assert len(report["findings"][0]["example"]["events"]) == 2
+    ended = CliRunner().invoke(app, ["projections", "check", "job_state", "--jobs", "4"])
+    assert (ended.exit_code, ended.stdout.split(":")[0]) == (ExitCode.OK, "job_state")
+    ended = CliRunner().invoke(app, ["projections", "check", "nothing"])
+    assert ended.exit_code == ExitCode.CONFIGURATION
