@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,8 @@ from farandole.errors import ConfigurationError, ExitCode
 from farandole.projections import CORE, packaged, read
 from farandole.projections.checking import Options, Report, check, text
 from farandole.projections.checking.sandbox import sweep
-from farandole.settings import Settings
+from farandole.settings import Settings, load_settings
+from farandole.stack.status import Endpoints
 from farandole.testing import check_projection
 from farandole.testing.flow import environment
 from tests.integration.checked_folds import FAULTY, faulty
@@ -26,41 +29,50 @@ from tests.journeys import EVENTS, Log, facts, written
 FEW = Options(jobs=4, seed=2, source="generated")
 
 
+@pytest.fixture(scope="module")
+def namespace(farandole_stack: Endpoints) -> Settings:
+    """With the runtime's tables: one for all, since a check leaves nothing behind."""
+    services = asdict(replace(farandole_stack, schema_registry_url=None))
+    made = load_settings(**services, namespace=f"t{secrets.token_hex(3)}")
+    migrate.migrate(made)
+    return made
+
+
 @pytest.fixture
-def settings(farandole_settings: Settings) -> Iterator[Settings]:
-    """Of a namespace that a check leaves as it was."""
-    migrate.migrate(farandole_settings)
-    yield farandole_settings
-    with postgres.connect(farandole_settings) as connection:
-        schemas = "SELECT count(*) FROM pg_namespace WHERE starts_with(nspname, current_schema() || '__check')"
-        assert one(connection, schemas) == 0
-        assert one(connection, "SELECT count(*) FROM event_log") == one(connection, "SELECT count(*) FROM kept")
+def settings(namespace: Settings) -> Iterator[Settings]:
+    """Of that namespace, and whether it is as it was."""
+    with postgres.connect(namespace) as connection:
+        connection.execute(GAP)
+        yield namespace
+        assert one(connection, LEFT) == 0
+        assert one(connection, "SELECT count(*) FROM event_log") == 0
+        assert one(connection, "SELECT gap FROM projector_offset") is None
 
 
-def keep(settings: Settings) -> None:
-    """Remember the event log for the fixture's look at the end."""
-    with postgres.connect(settings) as connection:
-        connection.execute("CREATE TABLE kept AS SELECT event_id FROM event_log")
+LEFT = "SELECT count(*) FROM pg_namespace WHERE starts_with(nspname, current_schema() || '__check')"
+#: What a fold meddles with.
+GAP = "INSERT INTO projector_offset (topic, partition) VALUES ('a', 0) ON CONFLICT DO NOTHING"
 
 
 def checked(settings: Settings, folder: Path, name: str, options: Options = FEW) -> Report:
-    keep(settings)
     return check(settings, faulty(folder, name), read(packaged() / CORE), EVENTS, options)
 
 
-@pytest.mark.parametrize("name", ["job_state", "stage_times"])
-def test_a_projection_that_is_shipped_has_no_fault_with_real_and_generated_events(
-    name: str, settings: Settings
+def test_projections_that_are_shipped_have_no_fault_with_real_and_generated_events(
+    farandole_settings: Settings,
 ) -> None:
-    prepare(settings)
-    records = written(Log(settings), facts(5, 8))
-    Folder(settings, "a", places(records, settings)).fold(records)
-    keep(settings)
+    prepare(farandole_settings)
+    records = written(Log(farandole_settings), facts(5, 8))
+    Folder(farandole_settings, "a", places(records, farandole_settings)).fold(records)
     core = read(packaged() / CORE)
-    report = check(settings, read(packaged() / name), core, EVENTS, Options(jobs=4))
-    assert report.findings == [], text(report)
-    assert report.events > 20 + 8
-    assert report.trials > 30
+    for name in ("job_state", "stage_times"):
+        report = check(farandole_settings, read(packaged() / name), core, EVENTS, Options(jobs=4))
+        assert report.findings == [], text(report)
+        assert report.events > 15 + 5
+        assert report.trials > 30
+    with postgres.connect(farandole_settings) as connection:
+        assert one(connection, LEFT) == 0
+        assert one(connection, "SELECT count(*) FROM event_log") == len(records)
 
 
 #: What is found in each, the number of events that show it, and what must be said.
@@ -133,7 +145,6 @@ def test_faults_of_different_columns_are_all_shown(settings: Settings, tmp_path:
 SELECT trace_id, now(), 1, max(type) FROM new_events GROUP BY trace_id ORDER BY trace_id
 ON CONFLICT (trace_id) DO UPDATE SET n = old.n + 1, type = excluded.type;"""
     )
-    keep(settings)
     report = check(settings, read(folder), read(packaged() / CORE), EVENTS, FEW)
     assert {finding.kind for finding in report.findings} >= {"time", "order", "batching"}, text(report)
 
@@ -170,7 +181,6 @@ def test_real_events_alone_must_be_there(settings: Settings, tmp_path: Path) -> 
 
 
 def test_a_users_test_fails_with_the_same_words(settings: Settings, tmp_path: Path) -> None:
-    keep(settings)
     faulty(tmp_path, "batches")
     with pytest.raises(AssertionError, match=r"depend on how the events are cut into batches(.|\n)*n = old\.n \+"):
         check_projection(tmp_path / "batches", settings, jobs=4)
@@ -180,7 +190,6 @@ def test_a_users_test_fails_with_the_same_words(settings: Settings, tmp_path: Pa
 def test_the_command_ends_with_1_and_tells_programs_why(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(settings)
     for name, value in environment(settings).items():
         monkeypatch.setenv(name, value)
     (tmp_path / "pyproject.toml").write_text('[tool.farandole]\nflow = "jobs"\n')

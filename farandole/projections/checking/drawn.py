@@ -23,7 +23,7 @@ from farandole.settings import Settings
 #: Microseconds: two minutes before midnight in UTC, so that days differ.
 START = 1_782_863_880_000_000
 #: Microseconds. Times are drawn from few, so that some are equal.
-STEP, STEPS = 20_000_000, 13
+STEP, STEPS = 40_000_000, 7
 
 _WORDS = ("north", "south", "café", "", "42", "A very long text that says nothing. " * 4)
 #: Sums of these depend on their order.

@@ -28,11 +28,15 @@ def lines(report: Report) -> Iterator[str]:
     yield f"{report.projection}: {', '.join(part for part in counted if part)} ({tried})"
     for finding in report.findings:
         yield ""
-        yield from wrap(f"{finding.severity} {finding.kind}: {finding.what}", _LINE, subsequent_indent="  ")
+        yield from _wrapped(f"{finding.severity} {finding.kind}: {finding.what}", "", "  ")
         if finding.example:
             yield from (f"  {line}".rstrip() for line in _example(finding.example))
         for line in finding.advice:
-            yield from wrap(line, _LINE, initial_indent="  advice: ", subsequent_indent="    ")
+            yield from _wrapped(line, "  advice: ", "    ")
+
+
+def _wrapped(line: str, first: str, after: str) -> Iterator[str]:
+    yield from wrap(line, _LINE, initial_indent=first, subsequent_indent=after, break_on_hyphens=False)
 
 
 def _count(number: int, noun: str) -> str:
