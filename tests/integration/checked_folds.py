@@ -51,6 +51,10 @@ ON CONFLICT (one) DO UPDATE SET total = old.total + excluded.total;""",
         "CREATE TABLE IF NOT EXISTS numbered (\n  id bigserial PRIMARY KEY, event_id uuid NOT NULL\n);",
         "INSERT INTO numbered (event_id) SELECT event_id FROM new_events;",
     ),
+    "thrown": (
+        "CREATE TABLE IF NOT EXISTS thrown (event_id uuid PRIMARY KEY);",
+        "INSERT INTO thrown SELECT event_id FROM new_events WHERE random() < 0.5 ORDER BY event_id;",
+    ),
     "crosswise": (
         "CREATE TABLE IF NOT EXISTS crosswise (type text PRIMARY KEY, n bigint);",
         """INSERT INTO crosswise AS old

@@ -15,8 +15,8 @@ from farandole import migrate, postgres
 from farandole.cli import app
 from farandole.errors import ConfigurationError, ExitCode
 from farandole.projections import CORE, packaged, read
-from farandole.projections.checking import Options, Report, check, text
-from farandole.projections.checking.sandbox import sweep
+from farandole.projections.checking import Options, Report, check, inspecting, text
+from farandole.projections.checking.sandbox import opened, sweep
 from farandole.settings import Settings, load_settings
 from farandole.stack.status import Endpoints
 from farandole.testing import check_projection
@@ -105,7 +105,7 @@ def test_what_depends_on_more_than_the_events_is_shown_by_the_fewest_of_them(
     assert " ".join(said.split()) in " ".join(text(report).split())
 
 
-#: What is found without an example.
+#: What is found by looking, or has no example that is the same each time.
 SEEN = [
     ("crosswise", "deadlock", "ORDER BY type"),
     ("misspelt", "typo", 'misspelt/fold.sql:3: column "occured_at" does not exist'),
@@ -114,6 +114,7 @@ SEEN = [
     ("counting", "empty_batch", "1 row(s) of counting when new_events is empty"),
     ("keyless", "key", "no unique or exclusion constraint matching the ON CONFLICT"),
     ("looking", "reads", "reads step"),
+    ("thrown", "time", "thrown/fold.sql:1: random is drawn anew"),
 ]
 
 
@@ -173,6 +174,25 @@ def test_ctrl_c_leaves_no_schema_behind(settings: Settings, tmp_path: Path, monk
     monkeypatch.setattr(Trials, "batch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         checked(settings, tmp_path, "last_stage")
+
+
+def test_a_mistake_in_views_is_named_and_what_others_have_not_made_yet_is_no_fault(
+    settings: Settings, tmp_path: Path
+) -> None:
+    projection = faulty(tmp_path, "gathered")
+    with opened(settings, projection, read(packaged() / CORE)) as sandbox:
+        sandbox.install()
+
+        def found(select: str) -> list[tuple[str, str]]:
+            sandbox.projection = replace(projection, views=f"CREATE VIEW many AS\n{select};")
+            return [(finding.severity, finding.what) for finding in inspecting.views(sandbox)]
+
+        where = f"{projection.where}/views.sql:2"
+        mistake = ("fault", f'{where}: column "stagee" does not exist')
+        assert found("SELECT stagee FROM gathered") == [mistake]
+        absent = ("warning", f'{where}: relation "of_others" does not exist')
+        assert found("SELECT * FROM gathered JOIN of_others USING (trace_id)") == [absent]
+        assert found("SELECT * FROM gathered JOIN job_state USING (trace_id)") == []
 
 
 def test_real_events_alone_must_be_there(settings: Settings, tmp_path: Path) -> None:

@@ -114,6 +114,11 @@ def _unsteady(projection: Projection) -> list[str]:
     return told or ["A function that the fold calls gives another value each time: fold only what the events say."]
 
 
+def of_chance() -> list[str]:
+    """For rows that differed once and not again, which no example shows."""
+    return _ADVICE["inside_batch"]
+
+
 def of_float(column: str) -> str:
     return (
         f"Sum whole numbers: a bigint of millionths, (1000000 * {column})::bigint of each event before it is added; or numeric"

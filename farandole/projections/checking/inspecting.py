@@ -37,6 +37,23 @@ def clock(projection: Projection) -> Iterator[Finding]:
         )
 
 
+def views(sandbox: Sandbox) -> Iterator[Finding]:
+    """Mistakes in views.sql. What its views read must be there, made by others too; that is no fault of this projection."""
+    if not sandbox.projection.views.strip():
+        return
+    connection = sandbox.connection
+    try:
+        with refusals(), connection.transaction(force_rollback=True):  # a view that stays would hold on to real tables
+            if sandbox.core:
+                apply(connection, sandbox.core, "views.sql")
+            apply(connection, sandbox.projection, "views.sql")
+    except ConfigurationError as error:
+        absent = isinstance(error.__cause__, psycopg.errors.UndefinedTable)
+        yield Finding("typo", str(error), severity="warning" if absent else "fault")
+    except Refused as refused:
+        yield Finding("error", f"views.sql fails: {refused}")
+
+
 def catalog(sandbox: Sandbox) -> Iterator[Finding]:
     """What tables.sql makes besides tables, tables without a key, columns of floating-point numbers."""
     others = [f"{kind} {name}" for kind, name in sandbox.made if kind != "table"]

@@ -67,9 +67,6 @@ class Sandbox:
         self.keys = {table: names for table, names in self._look("keys") if table in self.columns}
         tables = [*reversed(self.columns), *others]  # those that refer to others were made later
         self.emptied = "; ".join(f'DELETE FROM "{table}"' for table in tables if table != "farandole_sample")
-        if self.projection.views.strip():
-            with self.connection.transaction(force_rollback=True):  # or it would hold on to real tables
-                apply(self.connection, self.projection, "views.sql")
 
     def empty(self) -> None:
         self.connection.execute(postgres.script(self.emptied), prepare=False)
