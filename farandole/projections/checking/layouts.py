@@ -71,6 +71,7 @@ def tried(ids: Sequence[UUID], jobs: Mapping[UUID, UUID], seed: int) -> Iterator
     yield split(chance.sample(again, len(again)), 5)
     yield replace(split(shuffled(), 3), way="in turn")
     yield replace(split(ids, 4), way="refold")
+    yield replace(split(shuffled(), 3), way="refold")  # what came meanwhile is folded last, whatever its ids
     for size in (len(ids), 2):
         yield at_once(shuffled(), jobs, size, chance)
 
