@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -88,7 +88,8 @@ def projections_check(
     jobs: Annotated[int, typer.Option(min=3, max=1000, help="Jobs whose events are taken, of each source.")] = 10,
     seed: Annotated[int, typer.Option(help="What is drawn by chance is the same for the same number.")] = 1,
     events: Annotated[
-        str, typer.Option(help="real (of the latest jobs), generated (from the event classes) or both.")
+        Literal["both", "real", "generated"],
+        typer.Option(help="Of the latest jobs, from the event classes, or both."),
     ] = "both",
     json: Json = False,
 ) -> None:

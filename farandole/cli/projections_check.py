@@ -9,22 +9,19 @@ import typer
 
 from farandole.cli.console import note, say, show_json
 from farandole.cli.contract import opened
-from farandole.errors import ExitCode, FarandoleError
+from farandole.errors import ExitCode
 
 if TYPE_CHECKING:
     from farandole.projections.checking import Report
+    from farandole.projections.checking.sample import Source
 
-SOURCES = ("both", "real", "generated")
 
-
-def run(names: Sequence[str], jobs: int, seed: int, events: str, json: bool) -> None:
+def run(names: Sequence[str], jobs: int, seed: int, events: Source, json: bool) -> None:
     """Check and print; exit code 1 when a projection has a fault."""
     from farandole.projections.checking import Options, check_all
 
-    if events not in SOURCES:
-        raise FarandoleError(f"--events is {events!r}; expected {', '.join(SOURCES)}", ExitCode.USAGE)
     project, settings = opened()
-    options = Options(jobs, seed, events)  # type: ignore[arg-type]
+    options = Options(jobs, seed, events)
     reports = []
     for report in check_all(settings, project, names, options):
         reports.append(report)

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from farandole import postgres
+from farandole.errors import ConfigurationError
 from farandole.postgres import Connection, psycopg, sql
 from farandole.projections.folders import Projection
 from farandole.projections.statements import SQL as STATEMENTS
@@ -137,7 +138,7 @@ def opened(settings: Settings, projection: Projection, core: Projection | None) 
         with postgres.advisory_lock(keeper, "check", schema):  # as long as it is held, nobody sweeps
             connections: list[Connection[Any]] = []
             try:
-                keeper.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+                _make(keeper, schema)
                 connections += [_connected(settings, schema, first) for first in (True, False)]
                 yield Sandbox(settings, schema, projection, core, connections)
             finally:
@@ -162,6 +163,15 @@ def sweep(connection: Connection[Any], settings: Settings) -> list[str]:
                 connection.execute("SELECT pg_advisory_unlock(%s)", (number,))
             swept.append(schema)
     return swept
+
+
+def _make(connection: Connection[Any], schema: str) -> None:
+    try:
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ConfigurationError(
+            f"a check works in a schema of its own, {schema}: {error.diag.message_primary}; expected a role that may create one"
+        ) from None
 
 
 def _drop(connection: Connection[Any], schema: str) -> None:
