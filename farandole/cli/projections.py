@@ -15,10 +15,31 @@ if TYPE_CHECKING:
     from farandole.projections.states import State
 
 projections = typer.Typer(
-    no_args_is_help=True, help="Folders of SQL that fold events into tables: list, status, check, refold, drop."
+    no_args_is_help=True, help="Folders of SQL that fold events into tables: new, list, status, check, refold, drop."
 )
 
 _STYLES = {"live": "green", "building": "cyan", "failed": "red", "suspended": "red"}
+
+
+@projections.command("new")
+def projections_new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the folder, and of its table.", show_default=False)],
+    like: Annotated[
+        str | None,
+        typer.Option("--like", metavar="SHIPPED", help="Copy one that comes with farandole.", show_default=False),
+    ] = None,
+) -> None:
+    """Write projections/NAME: a small working example with its rules, or a copy of stage_times, throughput or failures."""
+    from farandole.project import require_project
+    from farandole.projections.starting import create
+
+    project = require_project()
+    folder = create(project, name, like)
+    for file in ("tables.sql", "fold.sql", "views.sql"):
+        say(f"wrote {(folder / file).relative_to(project.root)}")
+    say(
+        f"a projector that starts builds it from all events there are; `farandole projections refold {name}` does so now"
+    )
 
 
 @projections.command("list")
