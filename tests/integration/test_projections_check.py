@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import farandole
 from farandole import migrate, postgres
 from farandole.cli import app
 from farandole.errors import ConfigurationError, ExitCode
@@ -65,8 +66,11 @@ def test_projections_that_are_shipped_have_no_fault_with_real_and_generated_even
     records = written(Log(farandole_settings), facts(5, 8))
     Folder(farandole_settings, "a", places(records, farandole_settings)).fold(records)
     core = read(packaged() / CORE)
-    for name in ("job_state", "stage_times"):
-        report = check(farandole_settings, read(packaged() / name), core, EVENTS, Options(jobs=4))
+    example = Path(farandole.__file__).parent / "templates" / "projections" / "example"
+    shipped = [folder for folder in packaged().iterdir() if folder.is_dir()]
+    assert len(shipped) >= 4
+    for folder in [example, *shipped]:
+        report = check(farandole_settings, read(folder), core, EVENTS, Options(jobs=4))
         assert report.passed, text(report)
         assert report.events > 15 + 5
         assert report.trials > 30
