@@ -77,7 +77,11 @@ def test_a_second_signal_ends_several_processes_as_interrupted(tmp_path: Path) -
 @pytest.mark.parametrize("after", [0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4])
 def test_a_ctrl_c_is_quiet_whenever_it_comes(tmp_path: Path, after: float) -> None:
     (tmp_path / "agent.py").write_text("import time\ntime.sleep(60)\n")
-    program = "import time; import farandole.__main__ as m; print(flush=True); m.main()"
+    program = (  # it tells of the first import of main(), which comes behind its handler
+        "import sys, farandole.__main__ as m\n"
+        "class First:\n    def find_spec(*_):\n        sys.meta_path.pop(0)\n        print(flush=True)\n"
+        "sys.meta_path.insert(0, First)\nm.main()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", program, "run", "agent.py"], cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
