@@ -107,7 +107,7 @@ def test_a_ctrl_c_that_python_swallows_is_heard(tmp_path: Path, when: str, where
     (tmp_path / "agent.py").write_text(
         "import os, signal, time, weakref\n"
         "def interrupt(_):\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(0)\n"
-        f"{SWALLOWED[where]}time.sleep(60)\n"
+        f"{SWALLOWED[where]}time.sleep(600)\n"
     )
     as_command = "cli.main = lambda: __import__('agent'); " if when == "while a command works" else ""
     program = f"from farandole import cli, __main__ as m; {as_command}m.main()"
@@ -116,7 +116,7 @@ def test_a_ctrl_c_that_python_swallows_is_heard(tmp_path: Path, when: str, where
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as started:  # fmt: skip
         try:
-            out, err = started.communicate(timeout=30)
+            out, err = started.communicate(timeout=60)
         finally:
             started.kill()
     assert (started.returncode, out, err) == (ExitCode.INTERRUPTED, "", "")
