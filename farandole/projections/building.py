@@ -200,6 +200,7 @@ class Builder:
                 self._connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(HELD)))
                 replace(self._connection, projection, lambda: self._beside.move(projection))
                 self._connection.execute("DELETE FROM projection_build WHERE name = %s", (projection.name,))
+                self._beside.clear()
         except psycopg.errors.LockNotAvailable:
             self._progress(projection.name, "waits for a reader of its tables")
             return False
