@@ -19,7 +19,8 @@ def clean_environment(*hidden: str) -> dict[str, str]:
     ours = ("FARANDOLE_", "KAFKA_", "DATABASE_", "VIRTUAL_ENV", "PYTEST_", "PYTHON", *hidden)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     folders = [folder for folder in kept["PATH"].split(os.pathsep) if not Path(folder, "farandole").exists()]
-    return kept | {"PATH": os.pathsep.join(folders), "PIP_NO_COMPILE": "1"}  # a module is compiled when it is imported
+    # To pip a false value means that it is not to compile: what is imported is compiled then.
+    return kept | {"PATH": os.pathsep.join(folders), "PIP_NO_COMPILE": "0"}
 
 
 def run(*command: str | Path, cwd: Path) -> str:
