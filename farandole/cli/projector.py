@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from farandole.cli import gaps
 from farandole.cli.agents import Leash
+from farandole.cli.contract import Json
 from farandole.errors import ExitCode
 from farandole.interrupts import leaving
 from farandole.project import find_project
@@ -43,6 +45,24 @@ def fold(context: typer.Context, leash: Leash = False) -> None:
     if leash:
         hold_leash()
     run_projector(settings, project, stop)
+
+
+@projector.command("skip-gap")
+def skip_gap(
+    topic: Annotated[str, typer.Argument(help="Without the namespace.")],
+    partition: Annotated[
+        int | None, typer.Argument(min=0, help="Default: all of the topic's that stand still.", show_default=False)
+    ] = None,
+    at: Annotated[str, typer.Option(help="Where to go on: earliest, latest, or an offset.")] = ...,  # type: ignore[assignment]
+    json: Json = False,
+) -> None:
+    """Go on behind a gap: at earliest (all that is there is folded), at latest (it never is), or at an offset.
+
+    A projector that runs takes it up within 15 s. The same as `farandole gaps accept projector`, for one topic.
+    """
+    from farandole.gaps import PROJECTOR
+
+    gaps.accept(PROJECTOR, topic, partition, at, json=json)
 
 
 def _on_signals(stop: threading.Event) -> None:

@@ -14,7 +14,7 @@ from farandole.projections import Projection
 from farandole.projector.rows import Rows
 from farandole.projector.store import Folded, Place, Store
 from farandole.settings import Settings
-from tests import journeys
+from tests import journeys, oracle
 from tests.oracle import JobRow
 
 
@@ -58,8 +58,37 @@ def stage_times(connection: Connection[Any]) -> dict[tuple[str, date], tuple[int
     return {(row[0], row[1]): tuple(row[2:]) for row in rows}
 
 
+def stage_counts(connection: Connection[Any]) -> dict[tuple[str, date, int], oracle.Lengths]:
+    rows = connection.execute(
+        "SELECT stage, day, bucket, whole, waiting, working, longest FROM stage_times_counts"
+    ).fetchall()
+    return {(row[0], row[1], row[2]): oracle.Lengths(*row[3:]) for row in rows}
+
+
+def throughput(connection: Connection[Any]) -> dict[datetime, tuple[int, int, int, int, int]]:
+    rows = connection.execute("SELECT minute, events, begun, done, failed, blocked FROM throughput").fetchall()
+    return {row[0]: tuple(row[1:]) for row in rows}
+
+
+def failures(connection: Connection[Any]) -> dict[tuple[str, str, str], oracle.Failures]:
+    rows = connection.execute(
+        "SELECT agent, outcome, cause, times, first_seen, last_seen, last_event::text, last_job::text, last_error"
+        " FROM failures"
+    ).fetchall()
+    return {(row[0], row[1], row[2]): oracle.Failures(*row[3:]) for row in rows}
+
+
 def one(connection: Connection[Any], query: str) -> Any:
     """The only value of a query."""
     row = connection.execute(postgres.script(query)).fetchone()
     assert row is not None
     return row[0]
+
+
+def refuse(connection: Connection[Any], state: str, hop: int = 0) -> None:
+    """Have the core fold fail with this SQLSTATE where it meets the hop."""
+    connection.execute(
+        f"CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.hop = {hop} THEN"
+        f" RAISE 'no such hop' USING ERRCODE = '{state}'; END IF; RETURN NEW; END $$;"
+        " CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION refuse()"
+    )

@@ -32,6 +32,7 @@ COMMANDS = [
         "job",
         "journey",
         "dead",
+        "parked",
         "steps",
     ),
     *("doctor", "graph", "config", "topics", "migrate", "schemas", "projections", "gaps"),
