@@ -13,6 +13,7 @@ from farandole.cli import gaps
 from farandole.cli.agents import Leash
 from farandole.cli.contract import Json
 from farandole.errors import ExitCode
+from farandole.interrupts import leaving
 from farandole.project import find_project
 
 if TYPE_CHECKING:
@@ -28,17 +29,18 @@ def fold(context: typer.Context, leash: Leash = False) -> None:
     """Fold the flow's events into Postgres until told to stop. Several projectors share the partitions."""
     if context.invoked_subcommand:
         return
-    import threading
+    with leaving():
+        import threading
 
-    from farandole import logs
-    from farandole.children import hold_leash
-    from farandole.projector import run_projector
-    from farandole.settings import load_settings
+        from farandole import logs
+        from farandole.children import hold_leash
+        from farandole.projector import run_projector
+        from farandole.settings import load_settings
 
-    project = find_project()
-    settings = load_settings(project)
-    logs.set_up(as_json=settings.log_json)
-    stop = threading.Event()
+        project = find_project()
+        settings = load_settings(project)
+        logs.set_up(as_json=settings.log_json)
+        stop = threading.Event()
     _on_signals(stop)
     if leash:
         hold_leash()
