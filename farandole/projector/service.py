@@ -8,6 +8,7 @@ from farandole import migrate, projections, topics
 from farandole.project import Project
 from farandole.projector.loop import Projector, Stop
 from farandole.projector.partitions import pattern
+from farandole.retention.upkeep import Upkeep
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.projector")
@@ -29,7 +30,8 @@ def run_projector(settings: Settings, project: Project | None, stop: Stop) -> No
         settings.group("projector"),
         ",".join(projection.name for projection in found),
     )
-    Projector(settings, found, stop).run()
+    with Upkeep(settings):
+        Projector(settings, found, stop).run()
 
 
 def _ensure_schema_topic(settings: Settings) -> None:
