@@ -1,0 +1,24 @@
+"""A namespace whose event log has partitions for the months before and after `old_jobs.NOW`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from farandole import postgres
+from farandole.retention import partitions
+from farandole.settings import Settings
+from tests.integration.projection_tables import prepare
+from tests.integration.retention.old_jobs import NOW, Jobs
+from tests.journeys import Log
+
+
+@pytest.fixture
+def jobs(farandole_settings: Settings) -> Iterator[Jobs]:
+    prepare(farandole_settings)
+    with postgres.connect(farandole_settings) as connection:
+        partitions.make_ahead(connection, NOW - timedelta(days=100))
+        partitions.make_ahead(connection, NOW)
+        yield Jobs(farandole_settings, connection, Log(farandole_settings))
