@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from farandole.retention.sizes import Storage
+if TYPE_CHECKING:
+    from farandole.retention.sizes import Storage
 
 #: Seconds. A worker shows itself every two; one that was not heard of for this long is taken for gone.
 ALIVE = 15.0
