@@ -1,4 +1,4 @@
-"""Forgets jobs that have ended and lie before the policy: whole months by dropping them, the rest job by job."""
+"""Forgets jobs that have ended and lie before the policy: whole partitions by dropping them, the rest job by job."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from uuid import UUID
 from farandole import postgres
 from farandole.postgres import Connection, psycopg, sql
 from farandole.retention import partitions, policy
-from farandole.retention.months import Month
 from farandole.retention.partitions import Range
+from farandole.retention.periods import Period
 from farandole.retention.policy import Held
 from farandole.settings import Settings
 
@@ -35,13 +35,8 @@ class Part:
     partition: str
     jobs: int
     events: int
-    others: int  #: jobs that stay
     held: Held | None  #: those of them that have not ended
-
-    @property
-    def dropped(self) -> bool:
-        """A month that nothing keeps goes as a whole."""
-        return not self.others and Month.named(self.partition) is not None
+    dropped: bool  #: it goes as a whole: its time is over, and nothing keeps it
 
 
 @dataclass(slots=True)
@@ -86,7 +81,7 @@ def forget(
         for part in _survey(connection, due, cutoff):
             if part.held:
                 done.held.append(part.held)
-            if part.dropped and not stopped() and _drop_month(connection, part.partition, cutoff, done):
+            if part.dropped and not stopped() and _drop(connection, part.partition, cutoff, done):
                 due = [one for one in due if one.partition != part.partition]
         _forget_rows(connection, due, cutoff, done, stopped)
         policy.looked(connection, now, done.held)
@@ -120,27 +115,33 @@ def _half_built(connection: Connection[Any]) -> bool:
 
 
 def _due_ranges(connection: Connection[Any], cutoff: datetime) -> list[Range]:
-    """The ids among which jobs are looked for: months that are over, and ids that tell no time."""
-    whole = partitions.ranges(connection)
-    return [one for one in whole if (month := Month.named(one.partition)) is None or month.end <= cutoff]
+    """The ids among which jobs are looked for: all but months that will be over, and be dropped, in time."""
+
+    def waits(one: Range) -> bool:
+        period = Period.named(one.partition)
+        return period is not None and period.month is not None and period.end > cutoff
+
+    return [one for one in partitions.ranges(connection) if not waits(one)]
 
 
 def _survey(connection: Connection[Any], due: Sequence[Range], cutoff: datetime, closely: bool = False) -> list[Part]:
     given = {"names": [one.partition for one in due], "cutoff": cutoff, "closely": closely}
     rows = connection.execute(_statement("survey"), given | _bounds(due)).fetchall()
-    found = {
-        name: Part(name, jobs, events, others, Held(name, held, some) if held else None)
-        for name, jobs, events, others, held, some in rows
-    }
-    names = dict.fromkeys(one.partition for one in due)
-    return [found.get(name, Part(name, 0, 0, 0, None)) for name in names]
+    found = {name: rest for name, *rest in rows}
+    parts = []
+    for name in dict.fromkeys(one.partition for one in due):
+        jobs, events, others, held, some = found.get(name, (0, 0, 0, 0, []))
+        period = Period.named(name)
+        over = period is not None and period.end <= cutoff
+        parts.append(Part(name, jobs, events, Held(name, held, some) if held else None, over and not others))
+    return parts
 
 
-def _drop_month(connection: Connection[Any], partition: str, cutoff: datetime, done: Forgotten) -> bool:
+def _drop(connection: Connection[Any], partition: str, cutoff: datetime, done: Forgotten) -> bool:
     """Drop a partition with its jobs, unless something keeps it after all; then its jobs are looked at one by one."""
     try:
         with connection.transaction():
-            jobs, events = _empty_month(connection, partition, cutoff)
+            jobs, events = _empty(connection, partition, cutoff)
             partitions.drop(connection, partition)
             _mark(connection, cutoff, jobs, events)
     except (_Kept, psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as reason:
@@ -155,19 +156,19 @@ class _Kept(Exception):
     """A partition holds events that must stay."""
 
 
-def _empty_month(connection: Connection[Any], partition: str, cutoff: datetime) -> tuple[int, int]:
-    """Forget the jobs of a month, all but their events, and let no event come to it. How many jobs and events."""
+def _empty(connection: Connection[Any], partition: str, cutoff: datetime) -> tuple[int, int]:
+    """Forget the jobs of a partition, all but their events, and let no event come to it. How many jobs and events."""
     table = {"partition": sql.Identifier(partition)}
     lock = sql.SQL("LOCK TABLE {partition} IN SHARE MODE").format(**table)
     partitions.patiently(connection, lambda: connection.execute(lock))
-    connection.execute(_statement("month_jobs").format(**table))
-    row = connection.execute(_statement("month_counts"), {"cutoff": cutoff}).fetchone()
+    connection.execute(_statement("part_jobs").format(**table))
+    row = connection.execute(_statement("part_counts"), {"cutoff": cutoff}).fetchone()
     jobs, events, keepers = row or (0, 0, 0)
     if keepers:
         raise _Kept(f"{keepers} jobs keep it")
-    if connection.execute(_statement("month_forget")).rowcount != jobs:
+    if connection.execute(_statement("part_forget")).rowcount != jobs:
         raise _Kept("events came meanwhile")
-    connection.execute(_statement("month_rest"))
+    connection.execute(_statement("part_rest"))
     return jobs, events
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
 from farandole.postgres import Connection, psycopg, sql
-from farandole.retention.months import FAR, Month, least_id
+from farandole.retention.periods import FAR, Period, least_id
 
 log = logging.getLogger("farandole.retention")
 
@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 PAST, DEFAULT = "event_log_past", "event_log_default"
 
-#: Months made beside the one that it is: clocks may differ, and nobody may have run a projector for weeks.
-AHEAD = 2
+#: So far ahead partitions are made: the next two months. Clocks differ, and no projector may run for weeks.
+AHEAD = timedelta(days=62)
 #: What waits behind a lock that we wait for waits as long as we do: less than anybody notices.
 _BRIEFLY = "SET LOCAL lock_timeout = '300ms'"
 #: How often a lock is asked for, and seconds between: a transaction of a projector is through by then.
@@ -61,33 +61,40 @@ def ranges(connection: Connection[Any]) -> list[Range]:
     return whole
 
 
-def make_ahead(connection: Connection[Any], now: datetime) -> list[str]:
-    """Make the partitions of this month and the next; what lies in the default one already moves there with it.
+def make_ahead(connection: Connection[Any], now: datetime, *, monthly: bool) -> list[str]:
+    """Make the partitions of now and of what is near; what lies in the default one already moves there with it.
 
-    Returns the names of those that were missing. Raises psycopg's LockNotAvailable when others keep the table busy.
+    Months are for dropping them. Where nothing is ever forgotten a year has one partition: each costs every reader a
+    little. Returns the names of those that were missing. Raises psycopg's LockNotAvailable when others keep the table busy.
     """
-    there = ranges(connection)
-    made, month = [], Month.of(now)
-    for _ in range(1 + AHEAD):
-        free = any(one.partition == DEFAULT and _within(month, one) for one in there)
-        if free and month.start < FAR:
-            _make(connection, month)
-            made.append(month.partition)
-        month = month.next
+    made = []
+    for period in _wanted(now, monthly):
+        if any(one.partition == DEFAULT and _within(period, one) for one in ranges(connection)):
+            _make(connection, period)
+            made.append(period.partition)
     if made:
         log.info("partitions_made %s", ",".join(made))
         connection.execute("ANALYZE event_log")  # autovacuum gathers no statistics of the whole
     return made
 
 
-def _within(month: Month, hole: Range) -> bool:
-    return hole.low <= least_id(month.start) and (hole.high is None or least_id(month.end) <= hole.high)
+def _wanted(now: datetime, monthly: bool) -> Iterator[Period]:
+    """Years first, where wanted; months are what is made where a part of the year has partitions already."""
+    for by_month in (True,) if monthly else (False, True):
+        period = Period.of(now, monthly=by_month)
+        while period.start <= now + AHEAD and period.start < FAR:
+            yield period
+            period = period.next
 
 
-def _make(connection: Connection[Any], month: Month) -> None:
+def _within(period: Period, hole: Range) -> bool:
+    return hole.low <= least_id(period.start) and (hole.high is None or least_id(period.end) <= hole.high)
+
+
+def _make(connection: Connection[Any], period: Period) -> None:
     """Attaching locks the default partition alone against readers, for as long as it takes to look through it."""
-    bounds = {"low": sql.Literal(str(least_id(month.start))), "high": sql.Literal(str(least_id(month.end)))}
-    names = {"made": sql.Identifier(month.partition), "default": sql.Identifier(DEFAULT)}
+    bounds = {"low": sql.Literal(str(least_id(period.start))), "high": sql.Literal(str(least_id(period.end)))}
+    names = {"made": sql.Identifier(period.partition), "default": sql.Identifier(DEFAULT)}
 
     def make() -> None:
         for statement in (

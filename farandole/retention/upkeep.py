@@ -80,8 +80,8 @@ def tend(
         return None
     now = now or row[1]
     try:
-        partitions.make_ahead(connection, now)
         standing = policy.read(connection)
+        partitions.make_ahead(connection, now, monthly=standing.keep is not None)
         if standing.keep is None or (standing.looked_at and now - standing.looked_at < CARRY_OUT):
             return None
         return forget(settings, connection, standing.keep, now, stop.is_set if stop else lambda: False)

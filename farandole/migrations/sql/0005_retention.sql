@@ -29,8 +29,8 @@ DECLARE
   low      text := 'MINVALUE';
   high     text;
   name     text := 'event_log_past';
-  month    timestamptz;
-  -- The least event id of a month: its milliseconds, then zeros.
+  year     timestamptz;
+  -- The least event id of a moment: its milliseconds, then zeros.
   bound    text := $bound$ SELECT quote_literal(rpad(lpad(to_hex((extract(epoch FROM $1) * 1000)::bigint), 12, '0'), 32, '0')) $bound$;
   tied     text;
   commands text[];
@@ -83,17 +83,17 @@ BEGIN
     SELECT 4, indexrelid::bigint, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = log AND NOT indisprimary
   ) AS made;
 
-  -- Months of which there are records, of two years at most, to two ahead. The farther past and what lies beyond 2100 are
-  -- mostly ids that begin with a hash.
+  -- Years of which there are records, of the last three at most; months come with a policy. The farther past and what lies
+  -- beyond 2100 are mostly ids that begin with a hash.
   CREATE TABLE event_log_copy (LIKE event_log INCLUDING ALL EXCLUDING INDEXES) PARTITION BY RANGE (event_id);
-  SELECT date_trunc('month', greatest(least(min(logged_at), now()), now() - interval '2 years'), 'UTC') INTO month FROM event_log;
+  SELECT date_trunc('year', greatest(least(min(logged_at), now()), now() - interval '2 years'), 'UTC') INTO year FROM event_log;
   LOOP
-    EXECUTE bound INTO high USING month;
+    EXECUTE bound INTO high USING year;
     EXECUTE format('CREATE TABLE %I PARTITION OF event_log_copy FOR VALUES FROM (%s) TO (%s)', name, low, high);
-    EXIT WHEN month > date_trunc('month', now(), 'UTC') + interval '2 months';
-    name := to_char(month AT TIME ZONE 'UTC', '"event_log_"YYYY_MM');
+    EXIT WHEN year > now() + interval '2 months';
+    name := to_char(year AT TIME ZONE 'UTC', '"event_log_"YYYY');
     low := high;
-    month := (month AT TIME ZONE 'UTC' + interval '1 month') AT TIME ZONE 'UTC';
+    year := (year AT TIME ZONE 'UTC' + interval '1 year') AT TIME ZONE 'UTC';
   END LOOP;
   EXECUTE bound INTO low USING timestamptz '2100-01-01 00:00Z';
   EXECUTE format('CREATE TABLE event_log_far PARTITION OF event_log_copy FOR VALUES FROM (%s) TO (MAXVALUE)', low);

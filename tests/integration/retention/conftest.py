@@ -19,6 +19,6 @@ from tests.journeys import Log
 def jobs(farandole_settings: Settings) -> Iterator[Jobs]:
     prepare(farandole_settings)
     with postgres.connect(farandole_settings) as connection:
-        partitions.make_ahead(connection, NOW - timedelta(days=100))
-        partitions.make_ahead(connection, NOW)
+        partitions.make_ahead(connection, NOW - timedelta(days=100), monthly=True)
+        partitions.make_ahead(connection, NOW, monthly=True)
         yield Jobs(farandole_settings, connection, Log(farandole_settings))

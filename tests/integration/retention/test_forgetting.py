@@ -9,7 +9,7 @@ import pytest
 
 from farandole import ids, postgres, projections, retention
 from farandole.project import find_project
-from farandole.retention import policy
+from farandole.retention import partitions, policy
 from farandole.retention.forgetting import Forgotten, forget, preview
 from tests.integration.projection_tables import Folder, one, places
 from tests.integration.projection_tables import jobs as job_state
@@ -90,6 +90,18 @@ def test_ids_that_tell_no_time_are_forgotten_job_by_job(jobs: Jobs, monkeypatch:
     assert jobs.left().keys() == {running, young}
     assert (done.jobs, done.events) == (len(old) + 1, 2 * len(old) + 1)
     assert [held.some for held in done.held] == [[running]]
+
+
+def test_jobs_of_a_partition_of_a_year_are_forgotten_one_by_one_until_the_year_is_over(jobs: Jobs) -> None:
+    now = NOW.replace(year=2040)
+    partitions.make_ahead(jobs.connection, now, monthly=False)
+    days = (NOW - now).days
+    jobs.job(days + 31), jobs.job(days + 1)
+    assert jobs.partitions()["event_log_2040"] == 4
+    assert forget(jobs.settings, jobs.connection, KEEP, now).jobs == 1
+    assert jobs.partitions()["event_log_2040"] == 2
+    done = forget(jobs.settings, jobs.connection, KEEP, now.replace(year=2041, month=2))
+    assert (done.jobs, done.dropped) == (1, ["event_log_2040"])
 
 
 def test_a_month_is_kept_until_its_last_day_is_old_enough(jobs: Jobs) -> None:

@@ -16,8 +16,8 @@ from farandole import migrate, postgres
 from farandole.errors import ConfigurationError
 from farandole.postgres import Connection, sql
 from farandole.retention import partitions, sizes
-from farandole.retention.months import Month
 from farandole.retention.partitions import DEFAULT
+from farandole.retention.periods import Period
 from farandole.retention.upkeep import Upkeep
 from farandole.settings import Settings
 from tests.eventually import eventually
@@ -87,7 +87,7 @@ def test_a_database_of_before_keeps_every_event_index_and_view_and_grant(
     ).fetchall()
     assert [name for (name,) in indexes] == ["event_log_blocked", "event_log_journey", "event_log_pkey", "of_mine"]
     older.execute("SELECT * FROM dead_letter")
-    assert {Month.of(datetime.now(UTC)).next.partition, "event_log_past", "event_log_far", DEFAULT} <= {
+    assert {Period(datetime.now(UTC).year).partition, "event_log_past", "event_log_far", DEFAULT} <= {
         size.table for size in sizes.measure(older).partitions
     }
     rows = older.execute("SELECT tableoid::regclass::text, count(*) FROM event_log GROUP BY 1").fetchall()
@@ -112,14 +112,24 @@ def test_what_cannot_be_taken_over_is_named_and_nothing_is_changed(
 def test_an_event_of_a_month_without_partition_is_kept_and_moves_when_the_partition_is_made(jobs: Jobs) -> None:
     job = jobs.job(-100)  # September; made are June to August
     assert jobs.partitions()[DEFAULT] == 2
-    assert partitions.make_ahead(jobs.connection, NOW + timedelta(days=40)) == ["event_log_2031_09"]
+    assert partitions.make_ahead(jobs.connection, NOW + timedelta(days=40), monthly=True) == ["event_log_2031_09"]
     assert (jobs.partitions()[DEFAULT], jobs.partitions()["event_log_2031_09"]) == (0, 2)
-    assert partitions.make_ahead(jobs.connection, NOW + timedelta(days=40)) == []
+    assert partitions.make_ahead(jobs.connection, NOW + timedelta(days=40), monthly=True) == []
     assert jobs.left() == {job: 2}
     jobs.fold(jobs.records)  # dedup holds across the move
     assert jobs.left() == {job: 2}
     indexes = "SELECT count(indexrelid) FROM pg_index WHERE indrelid = 'event_log_2031_09'::regclass AND EXISTS"
     assert one(jobs.connection, indexes + " (SELECT FROM pg_inherits WHERE inhrelid = indexrelid)") == 3
+
+
+def test_where_nothing_is_forgotten_a_year_has_one_partition_and_a_policy_brings_months(jobs: Jobs) -> None:
+    def made(year: int, *, monthly: bool) -> list[str]:
+        return partitions.make_ahead(jobs.connection, datetime(year, 11, 20, tzinfo=UTC), monthly=monthly)
+
+    assert made(2040, monthly=False) == ["event_log_2040", "event_log_2041"]
+    assert made(2041, monthly=True) == ["event_log_2042_01"]
+    assert made(2042, monthly=False) == ["event_log_2043", "event_log_2042_11", "event_log_2042_12"]
+    assert made(2101, monthly=False) == []
 
 
 def test_a_reader_with_a_long_query_is_waited_for_in_short_turns(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,12 +143,12 @@ def test_a_reader_with_a_long_query_is_waited_for_in_short_turns(jobs: Jobs, mon
             reader.rollback()
 
         monkeypatch.setattr(partitions.time, "sleep", pause)
-        assert partitions.make_ahead(jobs.connection, NOW + timedelta(days=31)) == ["event_log_2031_09"]
+        assert partitions.make_ahead(jobs.connection, NOW + timedelta(days=31), monthly=True) == ["event_log_2031_09"]
     assert len(waited) == 1
 
 
 def test_one_of_many_projectors_makes_partitions_and_all_end_when_they_are_told_to(jobs: Jobs) -> None:
-    missing = Month.of(datetime.now(UTC)).next.partition
+    missing = Period(datetime.now(UTC).year).partition
     jobs.connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(missing)))
     threads = threading.active_count()
     with Upkeep(jobs.settings, every=0.05), Upkeep(jobs.settings, every=0.05):
