@@ -142,7 +142,7 @@ def test_a_reader_with_a_long_query_is_waited_for_in_short_turns(jobs: Jobs, mon
             one(reader, "SELECT count(*) FROM event_log")  # nobody stands in its way
             reader.rollback()
 
-        monkeypatch.setattr(partitions.time, "sleep", pause)
+        monkeypatch.setattr("farandole.retention.partitions.time.sleep", pause)
         assert partitions.make_ahead(jobs.connection, NOW + timedelta(days=31), monthly=True) == ["event_log_2031_09"]
     assert len(waited) == 1
 
