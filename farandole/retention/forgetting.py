@@ -93,23 +93,12 @@ def forget(
 @contextmanager
 def _alone(settings: Settings, connection: Connection[Any]) -> Iterator[str | None]:
     """Nobody builds a projection meanwhile, which would fold half of a job; or the reason why it cannot be now."""
-    number = postgres.lock_number("projections", settings.schema_name)
-    row = connection.execute("SELECT pg_try_advisory_lock(%s)", (number,)).fetchone()
-    if not (row and row[0]):
-        yield "a projection is being rebuilt"
-        return
-    try:
-        yield "a projection is being rebuilt" if _half_built(connection) else None
-    finally:
-        if not connection.broken:
-            connection.execute("SELECT pg_advisory_unlock(%s)", (number,))
+    with postgres.try_advisory_lock(connection, "projections", settings.schema_name) as mine:
+        yield None if mine and not _half_built(connection) else "a projection is being built"
 
 
 def _half_built(connection: Connection[Any]) -> bool:
     """Whether a build was begun, which may go on later from where it is."""
-    there = connection.execute("SELECT to_regclass('projection_build')").fetchone()
-    if not (there and there[0]):
-        return False
     row = connection.execute("SELECT EXISTS (SELECT FROM projection_build WHERE state = 'building')").fetchone()
     return bool(row and row[0])
 

@@ -74,17 +74,12 @@ def tend(
 
     `now` is the database's if not given. Returns what was forgotten; None when it was not due.
     """
-    number = postgres.lock_number("upkeep", settings.schema_name)
-    row = connection.execute("SELECT pg_try_advisory_lock(%s), now()", (number,)).fetchone()
-    if not (row and row[0]):
-        return None
-    now = now or row[1]
-    try:
-        standing = policy.read(connection)
+    with postgres.try_advisory_lock(connection, "upkeep", settings.schema_name) as mine:
+        row = connection.execute("SELECT now()").fetchone()
+        if not mine or row is None:
+            return None
+        now, standing = now or row[0], policy.read(connection)
         partitions.make_ahead(connection, now, monthly=standing.keep is not None)
         if standing.keep is None or (standing.looked_at and now - standing.looked_at < CARRY_OUT):
             return None
         return forget(settings, connection, standing.keep, now, stop.is_set if stop else lambda: False)
-    finally:
-        if not connection.broken:
-            connection.execute("SELECT pg_advisory_unlock(%s)", (number,))
