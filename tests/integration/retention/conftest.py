@@ -7,17 +7,19 @@ from datetime import timedelta
 
 import pytest
 
-from farandole import postgres
+from farandole import migrate, postgres, projections
+from farandole.project import find_project
 from farandole.retention import partitions
 from farandole.settings import Settings
-from tests.integration.projection_tables import prepare
 from tests.integration.retention.old_jobs import NOW, Jobs
 from tests.journeys import Log
 
 
 @pytest.fixture
 def jobs(farandole_settings: Settings) -> Iterator[Jobs]:
-    prepare(farandole_settings)
+    migrate.migrate(farandole_settings)
+    core = next(one for one in projections.discover(find_project()) if one.name == projections.CORE)
+    projections.install(farandole_settings, [core])
     with postgres.connect(farandole_settings) as connection:
         partitions.make_ahead(connection, NOW - timedelta(days=100), monthly=True)
         partitions.make_ahead(connection, NOW, monthly=True)

@@ -11,8 +11,8 @@ from farandole import ids, postgres, projections, retention
 from farandole.project import find_project
 from farandole.retention import partitions, policy
 from farandole.retention.forgetting import Forgotten, forget, preview
-from tests.integration.projection_tables import Folder, one, places
 from tests.integration.projection_tables import jobs as job_state
+from tests.integration.projection_tables import one
 from tests.integration.retention.old_jobs import NOW, Jobs
 from tests.journeys import Blocked, Done, GaveUp, Submitted, new_fact
 
@@ -127,23 +127,23 @@ def test_a_job_with_events_in_two_months_keeps_both_or_none(jobs: Jobs) -> None:
     assert (jobs.left(), done.jobs, done.events) == ({}, 1, 2)
 
 
-def test_a_job_that_a_projector_is_at_is_left_for_the_next_time(jobs: Jobs) -> None:
+def test_it_yields_to_projectors_and_to_builds_of_projections(jobs: Jobs) -> None:
     busy, idle = jobs.job(90, keyed=True), jobs.job(90, keyed=True)
-    with postgres.connect(jobs.settings) as other, other.transaction():
-        other.execute("UPDATE job SET attempts = attempts WHERE trace_id = %s", (busy,))
-        assert carried_out(jobs).jobs == 1
-    assert jobs.left().keys() == {busy}
-    assert idle not in jobs.left()
-
-
-def test_nothing_is_forgotten_while_a_projection_is_built(jobs: Jobs) -> None:
-    job = jobs.job(90)
-    with (
-        postgres.connect(jobs.settings) as other,
-        postgres.advisory_lock(other, "projections", jobs.settings.schema_name),
-    ):
+    schema = jobs.settings.schema_name
+    with postgres.connect(jobs.settings) as other:
+        # Given a build that is under way, or was begun and cut off
+        with postgres.advisory_lock(other, "projections", schema):
+            assert carried_out(jobs).put_off
+        other.execute("INSERT INTO projection_build VALUES ('x', '', '', '', '', 'building')")
         assert carried_out(jobs).put_off
-    assert jobs.left() == {job: 2}
+        assert jobs.left().keys() == {busy, idle}
+        other.execute("DELETE FROM projection_build")
+
+        # And a batch that is at one of the jobs
+        with other.transaction():
+            other.execute("UPDATE job SET attempts = attempts WHERE trace_id = %s", (busy,))
+            assert carried_out(jobs).jobs == 1
+    assert jobs.left().keys() == {busy}
 
 
 def test_what_is_left_is_what_a_refold_of_job_state_makes_of_the_log(jobs: Jobs) -> None:
@@ -160,30 +160,25 @@ def test_what_is_left_is_what_a_refold_of_job_state_makes_of_the_log(jobs: Jobs)
 
 
 class TestRecordsThatComeAgain:
-    def test_those_of_forgotten_jobs_are_parked_and_those_of_others_are_duplicates(self, jobs: Jobs) -> None:
+    def test_those_of_forgotten_jobs_are_parked_and_all_others_are_what_they_were(self, jobs: Jobs) -> None:
         forgotten, kept = jobs.job(90), jobs.job(90, Submitted, Blocked)
         carried_out(jobs)
 
-        # When the position is moved back, and a new job and a late fact come as well
-        jobs.connection.execute("UPDATE projector_offset SET next_offset = 0")
-        again = list(jobs.records)
-        folder = Folder(jobs.settings, "b", places(again, jobs.settings))
-        folder.fold(again)
+        # When a job is new, however old its records say they are: after an outage, or where a producer gives them times
+        new = jobs.job(80)
+        assert jobs.left() == {kept: 2, new: 2}
 
-        # Then the raw records of the forgotten one are parked, each once
+        # And the position is moved back, and in one batch all come again, with another new one
+        jobs.connection.execute("UPDATE projector_offset SET next_offset = 0")
+        fresh = new_fact(Submitted)
+        jobs.fold([*jobs.records, jobs.log.append(Submitted, fresh.fields)])
+
+        # Then the records of the forgotten one are parked, each once, and nothing else changes
         parked = jobs.connection.execute(
             "SELECT DISTINCT trace_id::text, cause, count(*) OVER () FROM parked"
         ).fetchall()
         assert parked == [(forgotten, "expired", 2)]
-        assert jobs.left() == {kept: 2}
-
-    def test_a_new_job_is_folded_however_old_its_records_say_they_are(self, jobs: Jobs) -> None:
-        """A projector that was away for longer than the policy, or a producer that gives records times of its own."""
-        jobs.job(90)
-        carried_out(jobs)
-        new = jobs.job(80)
-        assert jobs.left() == {new: 2}
-        assert one(jobs.connection, "SELECT count(*) FROM parked") == 0
+        assert jobs.left() == {kept: 2, new: 2, fresh.fields["trace_id"]: 1}
 
     def test_a_topic_that_was_copied_brings_nothing_back(self, jobs: Jobs) -> None:
         """Offsets begin anew, under another topic's id; Kafka's timestamps are those of before."""
@@ -205,13 +200,3 @@ class TestRecordsThatComeAgain:
         jobs.fold(copies)
         assert jobs.left() == {new: 1}
         assert one(jobs.connection, "SELECT count(*) FROM parked WHERE cause = 'expired'") == 2
-
-    def test_they_are_parked_where_the_same_batch_holds_others(self, jobs: Jobs) -> None:
-        gone = jobs.job(90)
-        carried_out(jobs)
-        jobs.connection.execute("UPDATE projector_offset SET next_offset = 0")
-        fresh = new_fact(Submitted)
-        batch = [*jobs.records, jobs.log.append(Submitted, fresh.fields)]
-        jobs.fold(batch)
-        assert jobs.left() == {fresh.fields["trace_id"]: 1}
-        assert one(jobs.connection, f"SELECT count(*) FROM parked WHERE trace_id = '{gone}'") == 2
