@@ -14,6 +14,8 @@ from farandole.errors import FarandoleError
 from farandole.gaps import Known, judge
 from farandole.lag import Broker, Group, Place, Span
 from farandole.postgres import dict_row, psycopg
+from farandole.retention import sizes
+from farandole.retention.sizes import Storage
 from farandole.settings import Settings
 from farandole.standing import ALIVE, AgentStanding, Gap, Lag, ProjectorStanding, Standing, Wait, Worker
 
@@ -34,6 +36,7 @@ class _Database:
     parked: list[dict[str, Any]] = field(default_factory=list)
     known: dict[tuple[str, str, int], Known] = field(default_factory=dict)
     suspended: dict[str, str] = field(default_factory=dict)
+    storage: Storage | None = None
 
 
 @dataclass(slots=True)
@@ -86,6 +89,7 @@ def _ask_database(settings: Settings) -> _Database:
             found.known = gaps.known(connection)
             states = reading.projection_states(connection)
             found.suspended = {name: error for name, (_, error) in states.items() if error}
+            found.storage = sizes.measure(connection)
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName):
             pass  # nothing has been started yet, or an older version: there is nothing to tell
         return found
@@ -177,7 +181,7 @@ class _Look:
         }
         stuck = [Gap(row["topic"], row["partition"], row["gap"]) for row in data.projector if row["gap"]]
         parked = data.parked[0]["count"] if data.parked else None
-        found = ProjectorStanding(None, None, stuck, data.suspended, parked)
+        found = ProjectorStanding(None, None, stuck, data.suspended, parked, data.storage)
         if self.log is None or not data.projector:
             return found
         topics = {name for name in self.log.partitions if name.startswith(topic(self.settings.flow) + ".")}

@@ -71,7 +71,10 @@ def _upgrade(settings: Settings) -> None:
 
     engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
     with engine.connect() as connection:
-        command.upgrade(_config(connection, settings.schema_name), "head")
+        try:
+            command.upgrade(_config(connection, settings.schema_name), "head")
+        except psycopg.errors.RaiseException as refused:  # a migration's own word: what is in its way, and what to do
+            raise ConfigurationError(f"{refused.diag.message_primary}. {refused.diag.message_hint}") from None
         connection.commit()
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from farandole.retention.sizes import Storage
 
 #: Seconds. A worker shows itself every two; one that was not heard of for this long is taken for gone.
 ALIVE = 15.0
@@ -138,6 +141,7 @@ class ProjectorStanding:
     gaps: list[Gap] = field(default_factory=list)
     suspended: dict[str, str] = field(default_factory=dict)  #: projections by name, with the error
     parked: int | None = None
+    storage: Storage | None = None  #: how large the projection is, and how long jobs are kept
 
     @property
     def still(self) -> list[str]:
@@ -154,6 +158,7 @@ class ProjectorStanding:
             "gaps": [_plain(one) for one in self.gaps],
             "suspended": self.suspended,
             "parked": self.parked,
+            "storage": self.storage.as_dict() if self.storage else None,
             "still": self.still,
         }
 

@@ -92,6 +92,9 @@ def projections_status(json: Json = False) -> None:
 @projections.command("refold")
 def projections_refold(
     name: Annotated[str | None, typer.Argument(help="Default: every projection.", show_default=False)] = None,
+    from_what_is_left: Annotated[
+        bool, typer.Option("--from-what-is-left", help="Though jobs were forgotten: what came of them is lost.")
+    ] = False,
 ) -> None:
     """Rebuild a projection from the event log. Readers see the old rows until it is done; no effect runs again."""
     from farandole.migrate import migrate as migrate_database
@@ -99,7 +102,13 @@ def projections_refold(
 
     project, settings = opened()
     migrate_database(settings)
-    events = refold(settings, discover(project), name, lambda which, what: note(f"{which}: {what}"))
+    events = refold(
+        settings,
+        discover(project),
+        name,
+        lambda which, what: note(f"{which}: {what}"),
+        from_what_is_left=from_what_is_left,
+    )
     say(f"refolded {name or 'every projection'} from {events} events")
 
 

@@ -12,6 +12,7 @@ import typer
 from farandole.cli import gaps
 from farandole.cli.agents import Leash
 from farandole.cli.contract import Json
+from farandole.cli.retain import retain
 from farandole.errors import ExitCode
 from farandole.interrupts import leaving
 from farandole.project import find_project
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("farandole.projector")
 
 projector = typer.Typer()
+projector.command()(retain)
 
 
 @projector.callback(invoke_without_command=True)

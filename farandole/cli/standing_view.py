@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farandole.cli.console import cell, duration, table
+from farandole.cli.storage_view import storage_lines
 from farandole.safetext import clean
 from farandole.standing import AgentStanding, Lag, ProjectorStanding, Standing
 
@@ -130,6 +131,8 @@ def _projector(one: ProjectorStanding) -> Iterator[RenderableType]:
     yield view
     for topic, numbers in (one.lag.partitions if one.lag else {}).items():
         yield _line(f"projector: behind on {topic} by {sum(numbers.values())}")
+    if one.storage:
+        yield from (_line(text) for text in storage_lines(one.storage))
 
 
 def _missing(standing: Standing) -> tuple[tuple[str, str | None], ...]:

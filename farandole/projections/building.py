@@ -12,10 +12,11 @@ from farandole import postgres
 from farandole.errors import ConfigurationError
 from farandole.postgres import Connection, psycopg, sql
 from farandole.projections.beside import Beside, stop_projectors
-from farandole.projections.folders import Projection
+from farandole.projections.folders import CORE, Projection
 from farandole.projections.registered import Build, builds
 from farandole.projections.replacing import replace
 from farandole.projections.statements import SQL, apply, told
+from farandole.retention import forgot_anything
 from farandole.settings import Settings
 
 #: Called with a projection's name and what happens to it ("building", "folded 100000 of 123000 events").
@@ -87,6 +88,8 @@ class Builder:
         projection = build.projection
         if build.state == "wanted":
             self._progress(projection.name, "building")
+            if projection.name != CORE and forgot_anything(self._connection):
+                self._progress(projection.name, "lacks jobs that were forgotten: they are in the event log no more")
             self._begin(projection)
         while self._fold_piece(projection):
             pass

@@ -15,6 +15,7 @@ from farandole.projections.building import Builder, Progress
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.registered import Build, builds, register, want
 from farandole.projections.replacing import live, remove
+from farandole.retention import forgot_anything
 from farandole.settings import Settings
 
 LockNotAvailable = postgres.psycopg.errors.LockNotAvailable
@@ -37,17 +38,29 @@ def install(settings: Settings, projections: Sequence[Projection], progress: Pro
 
 
 def refold(
-    settings: Settings, projections: Sequence[Projection], name: str | None = None, progress: Progress | None = None
+    settings: Settings,
+    projections: Sequence[Projection],
+    name: str | None = None,
+    progress: Progress | None = None,
+    *,
+    from_what_is_left: bool = False,
 ) -> int:
     """Fold all of event_log again into `name` (default: every projection); returns the number of events.
 
-    Readers see the old rows until it is done, projectors go on meanwhile. No effect runs: only SQL does.
+    Readers see the old rows until it is done, projectors go on meanwhile. No effect runs: only SQL does. Once jobs were
+    forgotten, what they added to other projections than the core is in the log no more: it must be asked for then.
     """
     with postgres.connect(settings, application="farandole projections") as connection:
         known = {one.name: one for one in [*live(connection), *projections]}
         chosen = [one for one in known.values() if name in (None, one.name)]
         if not chosen:
             raise ConfigurationError(f"no projection {name!r}; there are {', '.join(known)}")
+        losing = [one.name for one in chosen if one.name != CORE]
+        if losing and not from_what_is_left and forgot_anything(connection):
+            raise ConfigurationError(
+                f"jobs were forgotten (`farandole projector retain`): {', '.join(losing)} would lose what came of them;"
+                " if that is meant, --from-what-is-left"
+            )
         for one in chosen:
             want(connection, one, anew=True)
         failed = finish(connection, settings, [one.name for one in chosen], progress or _silent)

@@ -13,6 +13,7 @@ from farandole.projections.replacing import live
 from farandole.projector.builds import Builds, said
 from farandole.projector.loop import Projector, Stop
 from farandole.projector.partitions import pattern
+from farandole.retention.upkeep import Upkeep
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.projector")
@@ -34,7 +35,7 @@ def run_projector(settings: Settings, project: Project | None, stop: Stop) -> No
         settings.group("projector"),
         ",".join(projection.name for projection in found),
     )
-    with Builds(settings):
+    with Builds(settings), Upkeep(settings):
         Projector(settings, stop).run()
 
 

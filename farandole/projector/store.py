@@ -16,6 +16,7 @@ from farandole.kafka import Record
 from farandole.postgres import Connection, Jsonb, psycopg
 from farandole.projector.folds import Folds
 from farandole.projector.rows import COLUMNS, Batch, Parked, copy_data, parked_row
+from farandole.retention.expired import Expired
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.projector")
@@ -69,6 +70,7 @@ class Store:
         self._connection: Connection[Any] = postgres.connect(settings, application=f"farandole projector {owner}")
         self._connection.execute(postgres.script(_SQL["session"]), prepare=False)
         self._folds = Folds(self._connection)
+        self._expired = Expired(settings, self._connection)
 
     def close(self) -> None:
         self._connection.close()
@@ -78,6 +80,7 @@ class Store:
         wanted = sorted(places)
         with self._in_turn():
             rows = self._run("claim", **_columns(wanted))
+            self._expired.claimed()
         return {(topic, number): Claim(*rest) for topic, number, *rest in rows}
 
     def release(self, claims: Mapping[Place, int]) -> None:
@@ -104,6 +107,7 @@ class Store:
             stored = self._lock(reached, epochs)
             batch = self._still_wanted(batch, stored)
             self._folds.learn()
+            self._expired.sift(batch)
             new = self.take(batch) if batch.rows else 0
             self._park(batch.parked)
             self._write_offsets({place: reached[place] for place in stored})

@@ -83,7 +83,7 @@ def test_the_names_that_programs_use_do_not_change() -> None:
     assert list(found["agents"][0]["workers"][0]) == [
         *("slot", "host", "pid", "started_at", "age", "alive", "state", "reason", "vitals"),
     ]
-    assert list(found["projector"]) == ["lag", "members", "gaps", "suspended", "parked", "still"]
+    assert list(found["projector"]) == ["lag", "members", "gaps", "suspended", "parked", "storage", "still"]
 
 
 def test_what_a_worker_tells_has_the_names_that_are_read() -> None:
