@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from farandole.contracts.codec import Contract
 from farandole.envelope import Emitter, begin, key_of
 from farandole.errors import ExitCode, FarandoleError, Unreachable
 from farandole.event import Event
-from farandole.reading import Job, JourneyRow
+from farandole.lookout import Lookout
+from farandole.reading import Goal, Job, JourneyRow
 from farandole.sender import Chunk, Sender, announce, check_size
 from farandole.settings import Settings, load_settings
 
@@ -25,8 +25,6 @@ from farandole.settings import Settings, load_settings
 CHUNK = 500
 #: Chunks on their way at once. More would only fill memory: the broker acknowledges a chunk in milliseconds.
 CHUNKS_IN_FLIGHT = 8
-#: Seconds between two looks at a job that is waited for: quick at first, gentle to the database later.
-FIRST_LOOK, LAST_LOOK = 0.02, 0.5
 
 _SUBMITTER = Emitter("client")
 
@@ -82,6 +80,7 @@ class Client:
         self._announcing = asyncio.Lock()
         self._database: postgres.AsyncConnection[Any] | None = None
         self._reading = asyncio.Lock()
+        self._lookout = Lookout(self.settings, "farandole client")
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,6 +95,7 @@ class Client:
         if self._sender:
             await asyncio.to_thread(self._sender.close)
             self._sender = None
+        await self._lookout.close()
         if self._database:
             await self._database.close()
             self._database = None
@@ -169,33 +169,27 @@ class Client:
     async def wait(self, trace_id: UUID, stage: str | None = None, timeout: float = 30.0) -> Job:  # noqa: ASYNC109  its own deadline names what was seen last
         """The job, once its journey contains `stage`; without one, once it is done, failed or blocked.
 
-        Raises WaitTimeout (a TimeoutError) after `timeout` seconds; it names what was seen last.
+        It is told by the database when the job moves, and sits out outages. Any number of waits share one connection. Raises
+        WaitTimeout (a TimeoutError) after `timeout` seconds, which names what was seen last; Unreachable when the database
+        is away then, or was never there.
 
         >>> async def example(client: Client, trace_id: UUID) -> None:
         ...     job = await client.wait(trace_id, stage="classified", timeout=10)
         """
-        deadline = time.monotonic() + timeout
-        pause = FIRST_LOOK
-        while True:
+        try:
+            job = await self._lookout.until(Goal(_id(trace_id), stage), timeout)
+        except TimeoutError:
             job = await self.job(trace_id)
-            if job and await self._reached(job, stage):
-                return job
-            if time.monotonic() >= deadline:
-                goal = f"reach {stage!r}" if stage else "end"
-                seen = (
-                    f"last seen in stage {job.stage!r}, {job.status}"
-                    if job
-                    else "the projection does not know it (is a projector running?)"
-                )
-                raise WaitTimeout(f"job {trace_id} did not {goal} within {timeout:g} s: {seen}", job)
-            await asyncio.sleep(min(pause, max(0.0, deadline - time.monotonic())))
-            pause = min(pause * 1.5, LAST_LOOK)
-
-    async def _reached(self, job: Job, stage: str | None) -> bool:
-        ended = job.status in ("done", "failed", "blocked")
-        if stage is None:
-            return ended
-        return job.stage == stage or any(row.stage == stage for row in await self.journey(job.trace_id))
+            goal = f"reach {stage!r}" if stage else "end"
+            seen = (
+                f"last seen in stage {job.stage!r}, {job.status}"
+                if job
+                else "the projection does not know it (is a projector running?)"
+            )
+            raise WaitTimeout(f"job {trace_id} did not {goal} within {timeout:g} s: {seen}", job) from None
+        if job is None:
+            raise Unreachable(f"job {trace_id} has left the projection while it was looked at; ask again")
+        return job
 
     def _prepare(self, submission: Submission) -> _Prepared:
         made = self._known[type(submission.payload)]
@@ -225,8 +219,7 @@ class Client:
 
     async def _read(self, question: Callable[[postgres.AsyncConnection[Any], UUID], Awaitable[T]], trace_id: UUID) -> T:
         """Ask the database; one connection serves all questions, one after the other."""
-        if not ids.is_id(str(trace_id).lower()):
-            raise FarandoleError(f"{trace_id!r} is no job id; expected a UUID", ExitCode.USAGE)
+        trace_id = _id(trace_id)
         async with self._reading:
             if self._database is None or self._database.closed:
                 self._database = await postgres.connect_async(self.settings, application="farandole client")
@@ -237,3 +230,9 @@ class Client:
                 if postgres.is_outage(failure):
                     raise Unreachable(f"Postgres does not answer: {failure}") from failure
                 raise
+
+
+def _id(trace_id: UUID) -> UUID:
+    if not ids.is_id(str(trace_id).lower()):
+        raise FarandoleError(f"{trace_id!r} is no job id; expected a UUID", ExitCode.USAGE)
+    return UUID(str(trace_id))

@@ -17,6 +17,10 @@ _SQL = {file.stem: script(file.read_text(encoding="utf-8")) for file in (Path(__
 _NOTHING_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName)
 
 
+#: A prepared plan of these may be from when the tables were empty: it would read all of a table for one job.
+_PLANNED_ANEW = ("reached",)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """Where a job stands. `data` is the latest payload of each stage; None in a list of jobs."""
@@ -83,9 +87,19 @@ class Wait:
     woken_at: datetime | None  #: it was due, and is about to be handled
 
 
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What somebody waits for: that an event is folded, else that the journey has a stage, else that the job has ended or
+    is blocked."""
+
+    trace_id: UUID
+    stage: str | None = None
+    event_id: UUID | None = None
+
+
 def job(connection: Connection[Any], trace_id: str | UUID) -> Job | None:
     """The job, or None when no event of it was folded yet."""
-    return next((Job(**row) for row in _rows(connection, "job", {"trace_id": str(trace_id)})), None)
+    return next((Job(**row) for row in _rows(connection, "job", {"trace_ids": [str(trace_id)]})), None)
 
 
 def jobs(
@@ -136,7 +150,19 @@ def troubles(connection: Connection[Any]) -> dict[str, int]:
 
 async def job_async(connection: AsyncConnection[Any], trace_id: str | UUID) -> Job | None:
     """`job`, for asyncio."""
-    return next((Job(**row) for row in await _rows_async(connection, "job", {"trace_id": str(trace_id)})), None)
+    return next((Job(**row) for row in await _rows_async(connection, "job", {"trace_ids": [str(trace_id)]})), None)
+
+
+async def reached_async(connection: AsyncConnection[Any], goals: Sequence[Goal]) -> list[tuple[bool, Job | None]]:
+    """Of each goal, in their order, whether it is reached, and the job if it is."""
+    columns = {name: [getattr(goal, name) for goal in goals] for name in ("trace_id", "stage", "event_id")}
+    given = {f"{name}s": column for name, column in columns.items()}
+    reached = {row["n"] - 1 for row in await _rows_async(connection, "reached", given)}
+    if not reached:
+        return [(False, None)] * len(goals)
+    wanted = {"trace_ids": sorted({goals[n].trace_id for n in reached})}
+    found = {row["trace_id"]: Job(**row) for row in await _rows_async(connection, "job", wanted)}
+    return [(n in reached, found.get(goal.trace_id) if n in reached else None) for n, goal in enumerate(goals)]
 
 
 async def journey_async(connection: AsyncConnection[Any], trace_id: str | UUID) -> list[JourneyRow]:
@@ -155,7 +181,7 @@ def _rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> lis
 async def _rows_async(connection: AsyncConnection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
     try:
         async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_SQL[query], given)
+            await cursor.execute(_SQL[query], given, prepare=False if query in _PLANNED_ANEW else None)
             return await cursor.fetchall()
     except _NOTHING_YET:
         return []
