@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -21,27 +21,34 @@ _NOTHING_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName)
 _PLANNED_ANEW = ("reached",)
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Where a job stands. `data` is the latest payload of each stage; None in a list of jobs."""
+    """Where a job stands. `data` is the latest payload of each stage; None in a list of jobs.
+
+    The defaults are those of a job that has just begun, for tests of handlers.
+    """
 
     trace_id: UUID
-    tenant: str | None
-    stage: str | None
-    status: str  #: running, waiting, blocked, done or failed
-    data: dict[str, Any] | None
-    attempts: int
-    run: int
-    hop: int
-    events: int
-    dead_letters: int
-    conflicts: int  #: records that brought another payload under an id already taken
-    parked: int  #: records that could not be folded and seem to belong here
-    created_at: datetime
-    updated_at: datetime
-    calls: int  #: of models, failed ones included
-    tokens: int  #: of all kinds, in and out
-    cost_micro_dollars: int  #: of the calls whose price is known
+    tenant: str | None = None
+    stage: str | None = None
+    status: str = "running"  #: running, waiting, blocked, done or failed
+    data: dict[str, Any] | None = None
+    attempts: int = 1
+    run: int = 0
+    hop: int = 0
+    events: int = 1
+    dead_letters: int = 0
+    conflicts: int = 0  #: records that brought another payload under an id already taken
+    parked: int = 0  #: records that could not be folded and seem to belong here
+    created_at: datetime = field(default_factory=_now)
+    updated_at: datetime = field(default_factory=_now)
+    calls: int = 0  #: of models, failed ones included
+    tokens: int = 0  #: of all kinds, in and out
+    cost_micro_dollars: int = 0  #: of the calls whose price is known
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,9 +97,24 @@ async def test_what_was_folded_before_the_wait_is_seen_at_the_first_look(story: 
     async with Client(story.settings) as client:
         assert (await client.wait(trace(first))).status == "blocked"
         assert (await client.wait(trace(first), stage="submitted")).stage == "classified"
-        with pytest.raises(WaitTimeout, match="did not reach 'done' within 0.1 s: last seen in stage 'classified'"):
+        with pytest.raises(WaitTimeout, match=r"did not reach 'done' within 0\.1 s: last seen in stage 'classified'"):
             await client.wait(trace(first), stage="done", timeout=0.1)
     assert len(looks) == 3
+
+
+async def test_an_event_is_waited_for_whatever_else_became_of_its_job(story: Story, looks: list[list[Goal]]) -> None:
+    first = new_fact(Submitted)
+    in_hand = new_fact(Classified, cause=first)
+    watch = Lookout(story.settings, "farandole agents")
+    goal = Goal(trace(first), event_id=UUID(in_hand.fields["event_id"]))
+    waiting = asyncio.create_task(watch.until(goal, 60))
+    await story.fold(first, new_fact(Done, cause=first))
+    await until(lambda: len(looks) == 2)
+    await story.fold(in_hand)
+    job = await waiting
+    await watch.close()
+    assert job and (job.events, job.status) == (3, "done")
+    assert set(job.data or {}) == {"submitted", "classified", "done"}
 
 
 async def test_two_thousand_waits_share_a_connection_and_their_looks(story: Story, looks: list[list[Goal]]) -> None:
