@@ -31,7 +31,7 @@ class Folder:
 
     def __init__(self, settings: Settings, owner: str, places: Sequence[Place]) -> None:
         self.settings = settings
-        self.store = Store(settings, projections.discover(find_project()), owner)
+        self.store = Store(settings, owner)
         self.rows = Rows(journeys.schemas(settings), settings)
         self.epochs = {place: claim.epoch for place, claim in self.store.claim(places).items()}
 
