@@ -106,78 +106,65 @@ class Goal:
 
 def job(connection: Connection[Any], trace_id: str | UUID) -> Job | None:
     """The job, or None when no event of it was folded yet."""
-    return next((Job(**row) for row in _rows(connection, "job", {"trace_ids": [str(trace_id)]})), None)
-
-
-def jobs(
-    connection: Connection[Any],
-    *,
-    stage: str | None = None,
-    status: str | None = None,
-    older_than: datetime | None = None,
-    newer_than: datetime | None = None,
-    limit: int = 100,
-) -> list[Job]:
-    """At most `limit` jobs, those that moved last first. The times are about their last event."""
-    given = {"stage": stage, "status": status, "older_than": older_than, "newer_than": newer_than, "limit": limit}
-    return [Job(**row) for row in _rows(connection, "jobs", given)]
+    return next((Job(**row) for row in rows(connection, "job", {"trace_ids": [str(trace_id)]})), None)
 
 
 def journey(connection: Connection[Any], trace_id: str | UUID) -> list[JourneyRow]:
     """All events of the job, causes before their effects; [] when none was folded yet."""
-    return [JourneyRow(**row) for row in _rows(connection, "journey", {"trace_id": str(trace_id)})]
+    return [JourneyRow(**row) for row in rows(connection, "journey", {"trace_id": str(trace_id)})]
 
 
 def waits(connection: Connection[Any], trace_id: str | UUID) -> list[Wait]:
     """What the job waits for, the next to be due first."""
-    return [Wait(**row) for row in _rows(connection, "waits", {"trace_id": str(trace_id)})]
+    return [Wait(**row) for row in rows(connection, "waits", {"trace_id": str(trace_id)})]
 
 
 def projection_states(connection: Connection[Any]) -> dict[str, tuple[str, str | None]]:
     """Of every projection that was ever folded: the hash of its files then, and the error that suspended it, if any."""
-    return {row["name"]: (row["hash"], row["suspended"]) for row in _rows(connection, "projection_states", {})}
+    return {row["name"]: (row["hash"], row["suspended"]) for row in rows(connection, "projection_states", {})}
 
 
 def jobs_from(connection: Connection[Any], beginning: str, limit: int = 2) -> list[UUID]:
     """Ids of at most `limit` jobs that begin with `beginning`, as people type them."""
     low, high = (f"{beginning.replace('-', ''):{fill}<32}" for fill in "0f")
-    return [row["trace_id"] for row in _rows(connection, "jobs_from", {"low": low, "high": high, "limit": limit})]
+    return [row["trace_id"] for row in rows(connection, "jobs_from", {"low": low, "high": high, "limit": limit})]
 
 
 def standing(connection: Connection[Any], trace_ids: Sequence[UUID]) -> dict[tuple[str | None, str], int]:
     """How many of these jobs are in each (stage, status); jobs that were not folded yet are not counted."""
-    rows = _rows(connection, "standing", {"trace_ids": list(trace_ids)})
-    return {(row["stage"], row["status"]): row["count"] for row in rows}
+    found = rows(connection, "standing", {"trace_ids": list(trace_ids)})
+    return {(row["stage"], row["status"]): row["count"] for row in found}
 
 
 def troubles(connection: Connection[Any]) -> dict[str, int]:
     """How many records were parked, partitions stand still at a gap, conflicts were seen, and jobs are blocked."""
-    return next(iter(_rows(connection, "troubles", {})), {})
+    return next(iter(rows(connection, "troubles", {})), {})
 
 
 async def job_async(connection: AsyncConnection[Any], trace_id: str | UUID) -> Job | None:
     """`job`, for asyncio."""
-    return next((Job(**row) for row in await _rows_async(connection, "job", {"trace_ids": [str(trace_id)]})), None)
+    return next((Job(**row) for row in await rows_async(connection, "job", {"trace_ids": [str(trace_id)]})), None)
 
 
 async def reached_async(connection: AsyncConnection[Any], goals: Sequence[Goal]) -> list[tuple[bool, Job | None]]:
     """Of each goal, in their order, whether it is reached, and the job if it is."""
     columns = {name: [getattr(goal, name) for goal in goals] for name in ("trace_id", "stage", "event_id")}
     given = {f"{name}s": column for name, column in columns.items()}
-    reached = {row["n"] - 1 for row in await _rows_async(connection, "reached", given)}
+    reached = {row["n"] - 1 for row in await rows_async(connection, "reached", given)}
     if not reached:
         return [(False, None)] * len(goals)
     wanted = {"trace_ids": sorted({goals[n].trace_id for n in reached})}
-    found = {row["trace_id"]: Job(**row) for row in await _rows_async(connection, "job", wanted)}
+    found = {row["trace_id"]: Job(**row) for row in await rows_async(connection, "job", wanted)}
     return [(n in reached, found.get(goal.trace_id) if n in reached else None) for n, goal in enumerate(goals)]
 
 
 async def journey_async(connection: AsyncConnection[Any], trace_id: str | UUID) -> list[JourneyRow]:
     """`journey`, for asyncio."""
-    return [JourneyRow(**row) for row in await _rows_async(connection, "journey", {"trace_id": str(trace_id)})]
+    return [JourneyRow(**row) for row in await rows_async(connection, "journey", {"trace_id": str(trace_id)})]
 
 
-def _rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+def rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a query by the name of its file; [] before anything was ever folded."""
     try:
         with connection.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(_SQL[query], given).fetchall()
@@ -185,7 +172,8 @@ def _rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> lis
         return []
 
 
-async def _rows_async(connection: AsyncConnection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+async def rows_async(connection: AsyncConnection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+    """`rows`, for asyncio."""
     try:
         async with connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_SQL[query], given, prepare=False if query in _PLANNED_ANEW else None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from farandole.cli.agents import Leash
+from farandole.cli.readers import search
 from farandole.errors import ExitCode
 from farandole.project import find_project
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("farandole.projector")
 
 projector = typer.Typer()
+projector.command()(search)
 
 
 @projector.callback(invoke_without_command=True)
