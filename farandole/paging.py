@@ -108,16 +108,24 @@ def _place(after: str | None) -> dict[str, Any]:
 def _page(filters: Filters, after: str | None, limit: int) -> _Talk:
     given = {name: getattr(filters, name) for name in ("stage", "status", "older_than", "newer_than")}
     given |= {"search": filters.search, **_place(after), "limit": limit}
-    if filters.search is not None:
-        rows = yield "search_index", {}
-        if not (rows and rows[0]["usable"]):
-            return (yield from _walk(given, filters.search, limit))
-    rows = yield "jobs", given
-    jobs = [Job(**row) for row in rows]
+    if filters.search is None:
+        rows = yield "jobs", given
+        return _full([Job(**row) for row in rows], limit)
+    rows = yield "search_index", {}
+    indexed = bool(rows and rows[0]["usable"])
+    newest = yield from _walk(given, filters.search, limit, _CHUNK if indexed else MOST)
+    if not indexed or newest.looked is None:
+        return newest
+    # What is common was found among the newest: of what an index has more of, all would be fetched before the first is seen.
+    rows = yield "jobs", given | _place(newest.next) | {"limit": limit - len(newest.jobs)}
+    return _full([*newest.jobs, *(Job(**row) for row in rows)], limit)
+
+
+def _full(jobs: list[Job], limit: int) -> Page:
     return Page(jobs, cursor(jobs[-1]) if len(jobs) == limit else None)
 
 
-def _walk(given: dict[str, Any], search: str, limit: int) -> _Talk:
+def _walk(given: dict[str, Any], search: str, limit: int, most: int) -> _Talk:
     """Without an index: the newest jobs first, chunk by chunk, as far as a person waits."""
     found: list[Job] = []
     looked, began = 0, time.monotonic()
@@ -126,14 +134,12 @@ def _walk(given: dict[str, Any], search: str, limit: int) -> _Talk:
         chunk = [Job(**row) for row in rows]
         rows = yield "jobs_met", {"trace_ids": [job.trace_id for job in chunk], "search": search}
         met = {row["trace_id"] for row in rows}
-        for job in chunk:
-            if job.trace_id in met:
-                found.append(job)
-            if len(found) == limit:
-                return Page(found, cursor(job))
-        looked += len(chunk)
+        found += [job for job in chunk if job.trace_id in met]
+        if len(found) >= limit:
+            return _full(found[:limit], limit)
         if len(chunk) < _CHUNK:
             return Page(found, None)
+        looked += len(chunk)
         given |= _place(cursor(chunk[-1]))
-        if looked >= MOST or time.monotonic() - began > _PATIENCE:
+        if looked >= most or time.monotonic() - began > _PATIENCE:
             return Page(found, cursor(chunk[-1]), looked)

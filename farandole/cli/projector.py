@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from farandole.cli.agents import Leash
-from farandole.cli.readers import search
+from farandole.cli.readers import reader, search
 from farandole.errors import ExitCode
 from farandole.project import find_project
 
@@ -21,6 +21,7 @@ log = logging.getLogger("farandole.projector")
 
 projector = typer.Typer()
 projector.command()(search)
+projector.command()(reader)
 
 
 @projector.callback(invoke_without_command=True)
