@@ -14,6 +14,9 @@ from farandole.settings import Settings
 #: Milliseconds. How long projectors' batches under way are waited for.
 PATIENCE = 5_000
 
+#: Temporary tables and views of projectors and builders: they would hide a table of that name.
+RESERVED = {"new_events", "incoming", "fresh", "piece"}
+
 
 class Beside:
     """One a namespace; all but `clear` belongs to the caller's transaction."""
@@ -37,10 +40,10 @@ class Beside:
                 f"{projection.where}/tables.sql: expected only tables without a schema (CREATE TABLE IF NOT EXISTS name)"
                 f" and their indexes; it makes {', '.join([*others, *made])}"
             )
-        taken = self._connection.execute(
+        rows = self._connection.execute(
             SQL["taken"], {"name": projection.name, "schema": self._schema, "tables": projection.table_names}
         ).fetchall()
-        for (table,) in taken:
+        for table in [name for (name,) in rows] + sorted(RESERVED.intersection(projection.table_names)):
             raise ConfigurationError(
                 f"{projection.where}/tables.sql: the table {table} is there and is not this projection's"
             )

@@ -150,6 +150,7 @@ def test_a_builder_that_is_killed_is_followed_by_one_that_takes_the_build_up(
         (TABLES + "CREATE VIEW more AS SELECT 1;", FOLD, r"expected only tables .* it makes view more, seen"),
         (TABLES.replace("seen (", "seen_too (") , FOLD, r"seen/fold\.sql: it writes to seen, which is not made"),
         (TABLES.replace("seen", "parked"), FOLD.replace("seen", "parked"), r"the table parked is there and is not this"),
+        (TABLES.replace("seen", "piece"), FOLD.replace("seen", "piece"), r"the table piece is there and is not this"),
         (TABLES.replace("n bigint", "n bigint CHECK (n < 3)"), FOLD, r"seen/fold\.sql: new row .* violates check"),
     ],
 )  # fmt: skip

@@ -119,4 +119,4 @@ def test_data_and_costs_are_gathered_only_when_they_are_selected(farandole_setti
 
 def test_the_projections_of_this_repository_are_found_in_order() -> None:
     names = [found.name for found in projections.discover(find_project(Path(__file__)))]
-    assert names[:2] == ["job_state", "stage_times"]
+    assert names == ["job_state", "failures", "stage_times", "throughput"]
