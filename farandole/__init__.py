@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from farandole.errors import Fail, FarandoleError, Reject, Retry
     from farandole.event import Event, personal
     from farandole.outcome import DeadLettered, Emitted, Failed
+    from farandole.reading import Job
 
 #: Where each public name lives. Loaded when first asked for, so that `farandole --help` imports no vendor library.
 _HOMES = {
@@ -26,6 +27,7 @@ _HOMES = {
     "Fail": "errors",
     "Failed": "outcome",
     "FarandoleError": "errors",
+    "Job": "reading",
     "OFFLINE_RULES": "context",
     "Reject": "errors",
     "Retry": "errors",
@@ -49,6 +51,7 @@ __all__ = [
     "Fail",
     "Failed",
     "FarandoleError",
+    "Job",
     "Reject",
     "Retry",
     "Submission",

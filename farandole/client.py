@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 from uuid import UUID
 
-from farandole import ids, postgres, reading
+from farandole import ids
 from farandole.contracts.codec import Contract
 from farandole.envelope import Emitter, begin, key_of
-from farandole.errors import ExitCode, FarandoleError, Unreachable
 from farandole.event import Event
-from farandole.reading import Job, JourneyRow
+from farandole.reader import Reader, WaitTimeout
 from farandole.sender import Chunk, Sender, announce, check_size
 from farandole.settings import Settings, load_settings
 
@@ -25,20 +23,10 @@ from farandole.settings import Settings, load_settings
 CHUNK = 500
 #: Chunks on their way at once. More would only fill memory: the broker acknowledges a chunk in milliseconds.
 CHUNKS_IN_FLIGHT = 8
-#: Seconds between two looks at a job that is waited for: quick at first, gentle to the database later.
-FIRST_LOOK, LAST_LOOK = 0.02, 0.5
+
+__all__ = ["Client", "Submission", "WaitTimeout"]
 
 _SUBMITTER = Emitter("client")
-
-T = TypeVar("T")
-
-
-class WaitTimeout(FarandoleError, TimeoutError):
-    """A job did not get where it was expected in time; `job` is what was seen last, None if nothing was."""
-
-    def __init__(self, message: str, job: Job | None) -> None:
-        super().__init__(message, ExitCode.TIMEOUT)
-        self.job = job
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +50,7 @@ class _Prepared:
     headers: tuple[tuple[str, bytes], ...]
 
 
-class Client:
+class Client(Reader):
     """Submits jobs and reads their state; an async context manager, safe to share between tasks of one event loop.
 
     Args:
@@ -76,12 +64,10 @@ class Client:
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or load_settings()
+        super().__init__(settings or load_settings())
         self._sender: Sender | None = None
         self._known: dict[type[Event], Contract] = {}
         self._announcing = asyncio.Lock()
-        self._database: postgres.AsyncConnection[Any] | None = None
-        self._reading = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,9 +82,7 @@ class Client:
         if self._sender:
             await asyncio.to_thread(self._sender.close)
             self._sender = None
-        if self._database:
-            await self._database.close()
-            self._database = None
+        await super().close()
 
     async def submit(
         self, payload: Event, key: str | None = None, at: datetime | None = None, tenant: str | None = None
@@ -153,50 +137,6 @@ class Client:
             if not taken:
                 return
 
-    async def job(self, trace_id: UUID) -> Job | None:
-        """How a job stands as far as it is folded, or None while the projection does not know it.
-
-        >>> async def example(client: Client, trace_id: UUID) -> None:
-        ...     if job := await client.job(trace_id):
-        ...         print(job.stage, job.status)
-        """
-        return await self._read(reading.job_async, trace_id)
-
-    async def journey(self, trace_id: UUID) -> list[JourneyRow]:
-        """All events of a job, in order; [] while the projection does not know it."""
-        return await self._read(reading.journey_async, trace_id)
-
-    async def wait(self, trace_id: UUID, stage: str | None = None, timeout: float = 30.0) -> Job:  # noqa: ASYNC109  its own deadline names what was seen last
-        """The job, once its journey contains `stage`; without one, once it is done, failed or blocked.
-
-        Raises WaitTimeout (a TimeoutError) after `timeout` seconds; it names what was seen last.
-
-        >>> async def example(client: Client, trace_id: UUID) -> None:
-        ...     job = await client.wait(trace_id, stage="classified", timeout=10)
-        """
-        deadline = time.monotonic() + timeout
-        pause = FIRST_LOOK
-        while True:
-            job = await self.job(trace_id)
-            if job and await self._reached(job, stage):
-                return job
-            if time.monotonic() >= deadline:
-                goal = f"reach {stage!r}" if stage else "end"
-                seen = (
-                    f"last seen in stage {job.stage!r}, {job.status}"
-                    if job
-                    else "the projection does not know it (is a projector running?)"
-                )
-                raise WaitTimeout(f"job {trace_id} did not {goal} within {timeout:g} s: {seen}", job)
-            await asyncio.sleep(min(pause, max(0.0, deadline - time.monotonic())))
-            pause = min(pause * 1.5, LAST_LOOK)
-
-    async def _reached(self, job: Job, stage: str | None) -> bool:
-        ended = job.status in ("done", "failed", "blocked")
-        if stage is None:
-            return ended
-        return job.stage == stage or any(row.stage == stage for row in await self.journey(job.trace_id))
-
     def _prepare(self, submission: Submission) -> _Prepared:
         made = self._known[type(submission.payload)]
         raw = begin(self._trace_id(submission), _SUBMITTER, made.writer.identity, submission.tenant)
@@ -222,18 +162,3 @@ class Client:
         async with self._announcing:
             if event not in self._known:
                 self._known[event] = await asyncio.to_thread(announce, self.settings, event)
-
-    async def _read(self, question: Callable[[postgres.AsyncConnection[Any], UUID], Awaitable[T]], trace_id: UUID) -> T:
-        """Ask the database; one connection serves all questions, one after the other."""
-        if not ids.is_id(str(trace_id).lower()):
-            raise FarandoleError(f"{trace_id!r} is no job id; expected a UUID", ExitCode.USAGE)
-        async with self._reading:
-            if self._database is None or self._database.closed:
-                self._database = await postgres.connect_async(self.settings, application="farandole client")
-            try:
-                return await question(self._database, trace_id)
-            except postgres.OUTAGES as failure:
-                await self._database.close()  # the next question opens another
-                if postgres.is_outage(failure):
-                    raise Unreachable(f"Postgres does not answer: {failure}") from failure
-                raise

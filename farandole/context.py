@@ -13,10 +13,15 @@ from typing_extensions import TypeVar
 from farandole.asker import OFFLINE_RULES, Asked, Asker
 from farandole.envelope import Envelope
 from farandole.errors import ConfigurationError, Poison
+from farandole.job_now import JobNow
 from farandole.models.ask import checked
+from farandole.reading import Job
 from farandole.steps import results
 from farandole.steps.effects import Effects, IfUnknown
 from farandole.steps.in_thread import once_in_thread
+
+#: Seconds. A projector that is alive has folded an event within milliseconds; one that restarts, within these.
+JOB_WITHIN = 10.0
 
 R = TypeVar("R", default=None)
 T = TypeVar("T")
@@ -36,6 +41,7 @@ class _Handed(Generic[R]):
         answers: Mapping[type[Any], Any] | None = None,
         effects: Effects | None = None,
         asker: Asker | None = None,
+        job: JobNow | None = None,
     ) -> None:
         self.envelope = envelope
         self.attempt = attempt  #: from 1
@@ -45,14 +51,17 @@ class _Handed(Generic[R]):
         self._answers = answers or {}
         self._effects = effects
         self._asker = asker
+        self._job = job
 
     def _steps(self) -> Effects:
         if self._effects is None:
-            raise ConfigurationError(
-                "ctx.once and ctx.ask with a model wait for the database: not in a handler with inline=True or cpu, which "
-                "would make all others wait; drop that option, or put the effect in the next agent"
-            )
+            raise _cannot_wait()
         return self._effects
+
+    def _job_now(self) -> JobNow:
+        if self._job is None:
+            raise _cannot_wait()
+        return self._job
 
     def _at_once(self, asked: Asked[T]) -> T | None:
         """The answer that takes no model: of a test, or of the agent's own rules; None when a model is to be asked."""
@@ -74,6 +83,13 @@ class _Handed(Generic[R]):
             raise ConfigurationError("no model is connected")
         value, self.decided_by = await self._asker.ask(self._steps(), asked)
         return value
+
+
+def _cannot_wait() -> ConfigurationError:
+    return ConfigurationError(
+        "ctx.once, ctx.job and ctx.ask with a model wait for the database: not in a handler with inline=True or cpu, which "
+        "would make all others wait; drop that option, or put the effect in the next agent"
+    )
 
 
 def _typed(asked: Asked[T], answer: Any) -> T:
@@ -156,13 +172,24 @@ class Context(_Handed[R]):
         answer = self._at_once(asked)
         return await self._ask(asked) if answer is None else answer
 
+    async def job(self, timeout: float = JOB_WITHIN) -> Job:  # noqa: ASYNC109  it has an error of its own
+        """The job as it is folded, at least up to the event in hand: where it stands, and what each stage said last (`data`).
+
+        It waits for the projector, at most `timeout` seconds, which are not the attempt's; then it raises ProjectionBehind:
+        the event is put off and comes back, without an attempt counted. Meanwhile other events of the job may be folded, so
+        two attempts may see different jobs: what must be the same each time belongs into a step.
+
+        In tests, `deliver(…, job=Job(…))` gives it.
+        """
+        return await self._job_now().read(timeout)
+
 
 class BlockingContext(_Handed[R]):
     """The context of a plain (not async) handler; the same names, without await. In the handler's own thread."""
 
     def __init__(self, *handed: Any) -> None:
         super().__init__(*handed)
-        self._loop = asyncio.get_running_loop() if self._effects else None
+        self._loop = asyncio.get_running_loop() if self._effects or self._job else None
 
     def once(
         self, name: str, function: Callable[..., T], *, if_unknown: IfUnknown = "repeat", returns: type[T] | None = None
@@ -194,6 +221,10 @@ class BlockingContext(_Handed[R]):
             self._steps()
             return self._await(self._ask(asked))
         return answer
+
+    def job(self, timeout: float = JOB_WITHIN) -> Job:
+        """As `Context.job`."""
+        return self._await(self._job_now().read(timeout))
 
     def _await(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._loop is None:

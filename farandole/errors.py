@@ -93,6 +93,13 @@ class Retry(Exception):
             raise ValueError(f"Retry(after={after!r}): {expected}")
 
 
+class ProjectionBehind(Retry):
+    """`ctx.job()` has waited in vain for the projector: the event is put off. No attempt is counted for what is no fault of
+    the handler, so nothing is dead-lettered for it."""
+
+    counted = False
+
+
 class Reject(Exception):
     """Raised by a handler: this event cannot be handled, now or later. It is dead-lettered; the job is blocked."""
 

@@ -20,6 +20,7 @@ from farandole.envelope import Envelope
 from farandole.error_text import error_text
 from farandole.errors import ConfigurationError, Fail, Poison, Reject, Stopped, Unreachable
 from farandole.event import Event
+from farandole.job_now import NO_JOB, JobNow, Jobs
 from farandole.outage import Outage
 from farandole.outcome import DeadLettered, Emitted, Failed, Outcome, Suspended
 from farandole.processes import Processes
@@ -58,6 +59,7 @@ class Handling:
     processes: Processes | None = None  #: of an agent with `cpu`, which runs its handler there
     steps: Steps | None = None  #: where its steps are kept
     asker: Asker | None = None  #: None: no model is connected, and the agents' own rules answer
+    jobs: Jobs = NO_JOB  #: who knows how jobs stand
 
     async def run(self, payload: Event, envelope: Envelope, attempts_before: int = 0, first_error: str = "") -> Outcome:
         """How the event ends: the closed set of §"How an attempt ends" in DESIGN.md. Raises Stopped for a long outage.
@@ -167,12 +169,15 @@ class Handling:
 
     def _handed(
         self, envelope: Envelope, attempt: int, limit: AttemptTime | None
-    ) -> tuple[Envelope, int, Any, logging.Logger, Mapping[type[Any], Any] | None, Effects | None, Asker | None]:
+    ) -> tuple[
+        Envelope, int, Any, logging.Logger, Mapping[type[Any], Any] | None, Effects | None, Asker | None, JobNow | None
+    ]:
         """What a context is made of. Without a time of its own the handler runs where nothing can be awaited: no steps."""
         effects = None
         if self.steps is not None and limit is not None:
             effects = Effects(self.steps, self.wiring.agent.name, envelope.raw, limit)
-        return envelope, attempt, self.resource, log, self.answers, effects, self.asker
+        job = None if limit is None else JobNow(self.jobs, envelope, limit)
+        return envelope, attempt, self.resource, log, self.answers, effects, self.asker, job
 
     def plain_call(
         self, payload: Event, envelope: Envelope, attempt: int, limit: AttemptTime | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
@@ -106,7 +107,7 @@ def is_away(failure: BaseException) -> bool:
 def bounded(connection: Connection[Any], seconds: float) -> Iterator[None]:
     """Cut the connection off when the block takes longer. A server that stands still (stopped, a stalled disk) answers
     nothing, breaks nothing, and its own timeouts stand still with it; the block then ends with an outage."""
-    timer = threading.Timer(seconds, _cut_off, (connection,))
+    timer = threading.Timer(seconds, cut_off, (connection,))
     timer.daemon = True
     timer.start()
     try:
@@ -115,7 +116,18 @@ def bounded(connection: Connection[Any], seconds: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _cut_off(connection: Connection[Any]) -> None:
+@contextmanager
+def bounded_async(connection: AsyncConnection[Any], seconds: float) -> Iterator[None]:
+    """The same on the event loop. A cancellation would not do: it waits for the server's word."""
+    timer = asyncio.get_running_loop().call_later(seconds, cut_off, connection)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def cut_off(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+    """End the connection without a word to the server; who waits for an answer on it gets an outage."""
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as other:
         other.shutdown(socket.SHUT_RDWR)
 
@@ -169,8 +181,10 @@ __all__ = [
     "Jsonb",
     "advisory_lock",
     "bounded",
+    "bounded_async",
     "connect",
     "connect_async",
+    "cut_off",
     "dict_row",
     "is_away",
     "is_outage",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,27 +17,38 @@ _SQL = {file.stem: script(file.read_text(encoding="utf-8")) for file in (Path(__
 _NOTHING_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName)
 
 
+#: A prepared plan of these may be from when the tables were empty: it would read all of a table for one job.
+_PLANNED_ANEW = ("reached",)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Where a job stands. `data` is the latest payload of each stage; None in a list of jobs."""
+    """Where a job stands. `data` is the latest payload of each stage; None in a list of jobs.
+
+    The defaults are those of a job that has just begun, for tests of handlers.
+    """
 
     trace_id: UUID
-    tenant: str | None
-    stage: str | None
-    status: str  #: running, waiting, blocked, done or failed
-    data: dict[str, Any] | None
-    attempts: int
-    run: int
-    hop: int
-    events: int
-    dead_letters: int
-    conflicts: int  #: records that brought another payload under an id already taken
-    parked: int  #: records that could not be folded and seem to belong here
-    created_at: datetime
-    updated_at: datetime
-    calls: int  #: of models, failed ones included
-    tokens: int  #: of all kinds, in and out
-    cost_micro_dollars: int  #: of the calls whose price is known
+    tenant: str | None = None
+    stage: str | None = None
+    status: str = "running"  #: running, waiting, blocked, done or failed
+    data: dict[str, Any] | None = None
+    attempts: int = 1
+    run: int = 0
+    hop: int = 0
+    events: int = 1
+    dead_letters: int = 0
+    conflicts: int = 0  #: records that brought another payload under an id already taken
+    parked: int = 0  #: records that could not be folded and seem to belong here
+    created_at: datetime = field(default_factory=_now)
+    updated_at: datetime = field(default_factory=_now)
+    calls: int = 0  #: of models, failed ones included
+    tokens: int = 0  #: of all kinds, in and out
+    cost_micro_dollars: int = 0  #: of the calls whose price is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,68 +94,77 @@ class Wait:
     woken_at: datetime | None  #: it was due, and is about to be handled
 
 
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What somebody waits for: that an event is folded, else that the journey has a stage, else that the job has ended or
+    is blocked."""
+
+    trace_id: UUID
+    stage: str | None = None
+    event_id: UUID | None = None
+
+
 def job(connection: Connection[Any], trace_id: str | UUID) -> Job | None:
     """The job, or None when no event of it was folded yet."""
-    return next((Job(**row) for row in _rows(connection, "job", {"trace_id": str(trace_id)})), None)
-
-
-def jobs(
-    connection: Connection[Any],
-    *,
-    stage: str | None = None,
-    status: str | None = None,
-    older_than: datetime | None = None,
-    newer_than: datetime | None = None,
-    limit: int = 100,
-) -> list[Job]:
-    """At most `limit` jobs, those that moved last first. The times are about their last event."""
-    given = {"stage": stage, "status": status, "older_than": older_than, "newer_than": newer_than, "limit": limit}
-    return [Job(**row) for row in _rows(connection, "jobs", given)]
+    return next((Job(**row) for row in rows(connection, "job", {"trace_ids": [str(trace_id)]})), None)
 
 
 def journey(connection: Connection[Any], trace_id: str | UUID) -> list[JourneyRow]:
     """All events of the job, causes before their effects; [] when none was folded yet."""
-    return [JourneyRow(**row) for row in _rows(connection, "journey", {"trace_id": str(trace_id)})]
+    return [JourneyRow(**row) for row in rows(connection, "journey", {"trace_id": str(trace_id)})]
 
 
 def waits(connection: Connection[Any], trace_id: str | UUID) -> list[Wait]:
     """What the job waits for, the next to be due first."""
-    return [Wait(**row) for row in _rows(connection, "waits", {"trace_id": str(trace_id)})]
+    return [Wait(**row) for row in rows(connection, "waits", {"trace_id": str(trace_id)})]
 
 
 def projection_states(connection: Connection[Any]) -> dict[str, tuple[str, str | None]]:
     """Of every projection that was ever folded: the hash of its files then, and the error that suspended it, if any."""
-    return {row["name"]: (row["hash"], row["suspended"]) for row in _rows(connection, "projection_states", {})}
+    return {row["name"]: (row["hash"], row["suspended"]) for row in rows(connection, "projection_states", {})}
 
 
 def jobs_from(connection: Connection[Any], beginning: str, limit: int = 2) -> list[UUID]:
     """Ids of at most `limit` jobs that begin with `beginning`, as people type them."""
     low, high = (f"{beginning.replace('-', ''):{fill}<32}" for fill in "0f")
-    return [row["trace_id"] for row in _rows(connection, "jobs_from", {"low": low, "high": high, "limit": limit})]
+    return [row["trace_id"] for row in rows(connection, "jobs_from", {"low": low, "high": high, "limit": limit})]
 
 
 def standing(connection: Connection[Any], trace_ids: Sequence[UUID]) -> dict[tuple[str | None, str], int]:
     """How many of these jobs are in each (stage, status); jobs that were not folded yet are not counted."""
-    rows = _rows(connection, "standing", {"trace_ids": list(trace_ids)})
-    return {(row["stage"], row["status"]): row["count"] for row in rows}
+    found = rows(connection, "standing", {"trace_ids": list(trace_ids)})
+    return {(row["stage"], row["status"]): row["count"] for row in found}
 
 
 def troubles(connection: Connection[Any]) -> dict[str, int]:
     """How many records were parked, partitions stand still at a gap, conflicts were seen, and jobs are blocked."""
-    return next(iter(_rows(connection, "troubles", {})), {})
+    return next(iter(rows(connection, "troubles", {})), {})
 
 
 async def job_async(connection: AsyncConnection[Any], trace_id: str | UUID) -> Job | None:
     """`job`, for asyncio."""
-    return next((Job(**row) for row in await _rows_async(connection, "job", {"trace_id": str(trace_id)})), None)
+    return next((Job(**row) for row in await rows_async(connection, "job", {"trace_ids": [str(trace_id)]})), None)
+
+
+async def reached_async(connection: AsyncConnection[Any], goals: Sequence[Goal]) -> list[tuple[bool, Job | None]]:
+    """Of each goal, in their order, whether it is reached, and the job if it is."""
+    columns = {name: [getattr(goal, name) for goal in goals] for name in ("trace_id", "stage", "event_id")}
+    given = {f"{name}s": column for name, column in columns.items()}
+    reached = {row["n"] - 1 for row in await rows_async(connection, "reached", given)}
+    if not reached:
+        return [(False, None)] * len(goals)
+    wanted = {"trace_ids": sorted({goals[n].trace_id for n in reached})}
+    found = {row["trace_id"]: Job(**row) for row in await rows_async(connection, "job", wanted)}
+    return [(n in reached, found.get(goal.trace_id) if n in reached else None) for n, goal in enumerate(goals)]
 
 
 async def journey_async(connection: AsyncConnection[Any], trace_id: str | UUID) -> list[JourneyRow]:
     """`journey`, for asyncio."""
-    return [JourneyRow(**row) for row in await _rows_async(connection, "journey", {"trace_id": str(trace_id)})]
+    return [JourneyRow(**row) for row in await rows_async(connection, "journey", {"trace_id": str(trace_id)})]
 
 
-def _rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+def rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a query by the name of its file; [] before anything was ever folded."""
     try:
         with connection.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(_SQL[query], given).fetchall()
@@ -152,10 +172,11 @@ def _rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> lis
         return []
 
 
-async def _rows_async(connection: AsyncConnection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+async def rows_async(connection: AsyncConnection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+    """`rows`, for asyncio."""
     try:
         async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_SQL[query], given)
+            await cursor.execute(_SQL[query], given, prepare=False if query in _PLANNED_ANEW else None)
             return await cursor.fetchall()
     except _NOTHING_YET:
         return []

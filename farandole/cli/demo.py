@@ -199,12 +199,12 @@ def _moving(found: dict[tuple[str | None, str], int], total: int) -> Any:
 
 def _results(settings: Settings, trace_ids: list[UUID]) -> None:
     """The job table, one journey, and who decided."""
-    from farandole import postgres, reading
+    from farandole import paging, postgres, reading
     from farandole.cli.views import jobs_table, timeline
 
     with postgres.connect(settings) as connection:
         wanted = set(trace_ids)
-        found = [job for job in reading.jobs(connection, limit=10_000) if job.trace_id in wanted]
+        found = [job for job in paging.page(connection, paging.Filters(), limit=10_000).jobs if job.trace_id in wanted]
         if not found:
             return
         say("")

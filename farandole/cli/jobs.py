@@ -50,29 +50,38 @@ def jobs(
         str | None, typer.Option(metavar="AGE", help="Nothing happened for this long, such as 90s, 5m, 2h, 3d.")
     ] = None,
     newer: Annotated[str | None, typer.Option(metavar="AGE", help="Something happened within this long.")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(metavar="WORDS", help='In the payload of one event: words, "phrases", or, -without.'),
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="The jobs behind those that told this cursor.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many; those that moved last come first.")] = 50,
     json: Json = False,
 ) -> None:
     """List jobs: where each is and how it stands."""
-    from farandole import reading
+    from farandole import paging
     from farandole.cli.views import jobs_table
 
     now = datetime.now(UTC)
+    filters = paging.Filters(
+        stage,
+        status.value if status else None,
+        now - age(older, "--older") if older else None,
+        now - age(newer, "--newer") if newer else None,
+        search,
+    )
     with database() as (connection, _):
-        found = reading.jobs(
-            connection,
-            stage=stage,
-            status=status.value if status else None,
-            limit=limit,
-            older_than=now - age(older, "--older") if older else None,
-            newer_than=now - age(newer, "--newer") if newer else None,
-        )
+        page = paging.page(connection, filters, after=after, limit=limit)
     if json:
-        show_json([as_row(job) for job in found])
-        return
-    show(jobs_table(found))
-    if len(found) == limit:
-        note(f"the first {limit}; --limit shows more", "dim")
+        show_json([as_row(job) for job in page.jobs])
+    else:
+        show(jobs_table(page.jobs))
+    if page.looked is not None:
+        note(f"looked through {page.looked:,} jobs; `farandole projector search on` makes an index for all", "yellow")
+    if page.next:
+        note(f"more: --after {page.next}", "dim")
 
 
 def job(trace: Trace = None, key: Key = None, tenant: Tenant = None, json: Json = False) -> None:
@@ -181,5 +190,7 @@ def age(text: str, option: str) -> timedelta:
 
 
 def as_row(job: Job) -> dict[str, Any]:
-    """For JSON: a job of a list, without the data that was not gathered."""
-    return {name: value for name, value in asdict(job).items() if name != "data"}
+    """For JSON: a job of a list, without the data that was not gathered; `cursor` stands for the place behind it."""
+    from farandole.paging import cursor
+
+    return {name: value for name, value in asdict(job).items() if name != "data"} | {"cursor": cursor(job)}

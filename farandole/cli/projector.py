@@ -12,6 +12,7 @@ import typer
 from farandole.cli import gaps
 from farandole.cli.agents import Leash
 from farandole.cli.contract import Json
+from farandole.cli.readers import reader, search
 from farandole.cli.retain import retain
 from farandole.errors import ExitCode
 from farandole.interrupts import leaving
@@ -24,6 +25,8 @@ log = logging.getLogger("farandole.projector")
 
 projector = typer.Typer()
 projector.command()(retain)
+projector.command()(search)
+projector.command()(reader)
 
 
 @projector.callback(invoke_without_command=True)

@@ -9,6 +9,7 @@ from farandole.postgres import Connection, sql
 from farandole.projections.dependents import kept
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.statements import SQL, apply
+from farandole.reader_role import open_to_readers
 
 
 def live(connection: Connection[Any]) -> list[Projection]:
@@ -36,6 +37,7 @@ def replace(connection: Connection[Any], projection: Projection, tables: Callabl
         if tables:
             _drop("TABLE", connection, names)
             tables()
+            open_to_readers(connection, projection.table_names)
         connection.execute(SQL["go_live"], texts(projection))
         for one in live(connection):
             if one.views.strip():

@@ -189,6 +189,7 @@ class Store:
             execute(postgres.script(_SQL["insert_conflicts"]))
         if new:
             self._folds.run()
+            self._run("notify", schema=self._settings.schema_name)
         return new
 
     def _park(self, aside: Sequence[Parked]) -> None:

@@ -12,7 +12,9 @@ from farandole.envelope import Emitter, Envelope, begin, follow
 from farandole.errors import ConfigurationError
 from farandole.event import Event
 from farandole.handling import Handling
+from farandole.job_now import Given
 from farandole.outcome import DeadLettered, Emitted, Outcome
+from farandole.reading import Job
 from farandole.testing.steps import Remembered
 
 
@@ -22,6 +24,7 @@ async def deliver(
     *,
     answers: Mapping[type[Any], Any] | None = None,
     resource: Any = None,
+    job: Job | None = None,
     envelope: Envelope | None = None,
     flow: str = "jobs",
 ) -> Outcome:
@@ -31,13 +34,14 @@ async def deliver(
     Args:
         answers: by output class, what `ctx.ask` is answered; without one the agent's own rules answer.
         resource: stands for what the agent's `resource=` would open.
+        job: what `ctx.job()` gives, such as `Job(uuid4(), stage="classified", data={…})`.
     """
     wiring = agent.wiring(flow)
     if type(payload) not in wiring.handler.reads:
         raise ConfigurationError(f"agent {agent.name} does not read {type(payload).__name__}")
     made = next(contract for contract in wiring.reads.values() if contract.event is type(payload))
     envelope = envelope or Envelope(begin(ids.new_trace_id(), Emitter("test"), made.writer.identity))
-    handling = Handling(wiring, resource, answers, sleep=_at_once, steps=Remembered())
+    handling = Handling(wiring, resource, answers, sleep=_at_once, steps=Remembered(), jobs=Given(job))
     return _written(wiring, envelope, await handling.run(payload, envelope))
 
 

@@ -14,6 +14,8 @@ from farandole import kafka, topics
 from farandole.agent import Agent, Wiring
 from farandole.contracts import publishing
 from farandole.errors import ConfigurationError, ExitCode, FarandoleError
+from farandole.job_now import Jobs
+from farandole.lookout import Lookout
 from farandole.migrate import migrate
 from farandole.settings import Settings
 from farandole.worker.isolation import Isolation
@@ -38,10 +40,11 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
     wirings = await asyncio.to_thread(prepare, settings, wirings)
     failures: list[BaseException] = []
     isolation = Isolation()
+    lookout = Lookout(settings, "farandole agents")  # one connection for all; none, where nobody calls ctx.job()
 
     async def run(wiring: Wiring) -> None:
         try:
-            while not await _run_once(settings, wiring, stop, isolation):
+            while not await _run_once(settings, wiring, stop, isolation, lookout):
                 log.warning("agent %s begins anew under another slot", wiring.agent.name)
         except (Exception, asyncio.CancelledError) as failure:
             failures.append(failure)
@@ -51,14 +54,15 @@ async def run_agents(settings: Settings, agents: Sequence[Agent]) -> None:
             stop.set()
 
     await asyncio.gather(*(run(wiring) for wiring in wirings))
+    await lookout.close()
     if failures:
         raise _first(failures)
 
 
-async def _run_once(settings: Settings, wiring: Wiring, stop: asyncio.Event, isolation: Isolation) -> bool:
+async def _run_once(settings: Settings, wiring: Wiring, stop: asyncio.Event, isolation: Isolation, jobs: Jobs) -> bool:
     """A worker until its end; False when it must begin anew because its slot is another's."""
     try:
-        await run_worker(Worker(settings, wiring, stop, isolation))
+        await run_worker(Worker(settings, wiring, stop, isolation), jobs)
     except SlotLost as reason:
         log.warning("slot_lost agent=%s: %s", wiring.agent.name, reason)
         return stop.is_set()

@@ -6,6 +6,7 @@ import logging
 from contextlib import AsyncExitStack
 
 from farandole.handling import Handling
+from farandole.job_now import NO_JOB, Jobs
 from farandole.pace.shared import SharedPace
 from farandole.processes import Processes
 from farandole.steps.ledger import Ledger as Steps
@@ -16,7 +17,7 @@ from farandole.worker.worker import Worker
 log = logging.getLogger("farandole.worker")
 
 
-async def run_worker(worker: Worker) -> None:
+async def run_worker(worker: Worker, jobs: Jobs = NO_JOB) -> None:
     """Run `worker` until it is asked to stop. Raises its first failure; SlotLost when it must begin anew."""
     settings, agent = worker.settings, worker.agent
     async with AsyncExitStack() as stack:
@@ -38,6 +39,7 @@ async def run_worker(worker: Worker) -> None:
             processes=processes,
             steps=steps,
             asker=asker,
+            jobs=jobs,
             abandoned=worker.flight.abandoned,
         )
         await worker.open(stack, handling)

@@ -17,3 +17,6 @@ CREATE TABLE IF NOT EXISTS job (
   lead_at      timestamptz NOT NULL,
   lead_id      uuid NOT NULL
 ) WITH (fillfactor = 70);                  -- room to update a job in place, hop by hop
+-- What is stuck is looked for among millions that are done. Of its columns `outcome` alone ever changes, and once: an update on
+-- the way leaves every index alone.
+CREATE INDEX IF NOT EXISTS job_unfinished ON job (trace_id) WHERE outcome IS DISTINCT FROM 'done';

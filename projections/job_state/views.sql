@@ -39,13 +39,54 @@ JOIN job USING (trace_id)
 ORDER BY event.hop, event.occurred_at, event.event_id;
 
 -- stuck_jobs: not ended, and either a person is needed or nothing happens: no event for five minutes, and no wait that is
--- not due yet, or stands behind another; the oldest first.
+-- not due yet, or stands behind another; the oldest first. `waits_for` says for what, in words for people, and `since` when.
 CREATE OR REPLACE VIEW stuck_jobs AS
-SELECT trace_id, tenant, stage, status, date_trunc('second', now() - updated_at) AS idle, attempts, dead_letters, updated_at
-FROM job_state
-WHERE status = 'blocked'
-   OR (status IN ('running', 'waiting') AND updated_at < now() - interval '5 minutes'
-       AND NOT EXISTS (SELECT FROM wait
-                       WHERE wait.trace_id = job_state.trace_id AND wait.woken_at IS NULL
-                         AND (wait.due IS NULL OR wait.due > now() - interval '5 minutes')))
-ORDER BY updated_at;
+SELECT stuck.trace_id, stuck.tenant, stuck.stage, stuck.status, date_trunc('second', now() - stuck.updated_at) AS idle,
+       stuck.attempts, stuck.dead_letters, stuck.updated_at, reason.waits_for, reason.since
+FROM (
+  SELECT job.trace_id, tenant, stage, attempts, dead_letters, updated_at,
+         CASE WHEN blocked_run >= run THEN 'blocked' WHEN open.it IS NOT NULL THEN 'waiting' ELSE 'running' END AS status
+  FROM job
+  LEFT JOIN LATERAL (SELECT true AS it FROM wait WHERE wait.trace_id = job.trace_id AND woken_at IS NULL LIMIT 1) AS open ON true
+  WHERE outcome IS DISTINCT FROM 'done'    -- word by word that of the index job_unfinished
+    AND (outcome = 'failed' AND lead_rank >> 32 = run) IS NOT TRUE
+    AND (blocked_run >= run
+         OR (updated_at < now() - interval '5 minutes'
+             AND NOT EXISTS (SELECT FROM wait
+                             WHERE wait.trace_id = job.trace_id AND woken_at IS NULL
+                               AND (due IS NULL OR due > now() - interval '5 minutes'))))
+) AS stuck
+LEFT JOIN LATERAL (
+  (SELECT 1 AS precedence, format('a person: step %s of %s is held', name, agent) AS waits_for, coalesce(finished_at, created_at) AS since
+   FROM step
+   WHERE step.trace_id = stuck.trace_id AND state = 'held'
+   ORDER BY created_at LIMIT 1)
+  UNION ALL
+  (SELECT 2, format('a person: dead letter of %s (%s)', agent, cause), logged_at
+   FROM dead_letter
+   WHERE stuck.status = 'blocked' AND dead_letter.trace_id = stuck.trace_id AND answer IS NULL
+   ORDER BY run DESC, logged_at LIMIT 1)
+  UNION ALL
+  (SELECT 3, CASE WHEN woken_at IS NOT NULL THEN format('%s: woken after its %s, and not handled yet', agent, kind)
+                  WHEN due IS NULL THEN format('%s: %s an earlier event of its key', agent, kind)
+                  ELSE format('%s: %s, due %s', agent, kind, date_trunc('second', due)) END,
+          coalesce(woken_at, created_at)
+   FROM wait
+   WHERE wait.trace_id = stuck.trace_id
+   ORDER BY woken_at NULLS FIRST, due LIMIT 1)
+  UNION ALL
+  (SELECT CASE WHEN taken.agents IS NULL THEN 5 ELSE 4 END,
+          CASE WHEN taken.agents IS NOT NULL THEN format('%s: has taken %s/%s/%s', taken.agents, topic, partition, "offset")
+               ELSE format('a reader of %s/%s/%s: ', topic, partition, "offset")
+                    || coalesce((SELECT string_agg(DISTINCT agent, ', ' ORDER BY agent) FROM agent_offset
+                                 WHERE agent_offset.topic = last.topic), 'no agent is known to read it') END,
+          coalesce(taken.since, logged_at)
+   FROM (SELECT event_id, topic, partition, "offset", logged_at
+         FROM event_log
+         WHERE event_log.trace_id = stuck.trace_id
+         ORDER BY run DESC, hop DESC, occurred_at DESC, event_id DESC LIMIT 1) AS last
+   LEFT JOIN LATERAL (SELECT string_agg(DISTINCT agent, ', ' ORDER BY agent) AS agents, min(created_at) AS since
+                      FROM step WHERE step.event_id = last.event_id AND name = '') AS taken ON true)
+  ORDER BY precedence LIMIT 1
+) AS reason ON true
+ORDER BY stuck.updated_at;

@@ -74,7 +74,7 @@ def test_a_database_that_goes_away_in_the_middle_is_unreachable(monkeypatch: pyt
     def gone(*_: object, **__: object) -> None:
         raise postgres.psycopg.OperationalError("the connection is lost\nmore")
 
-    monkeypatch.setattr("farandole.reading.jobs", gone)
+    monkeypatch.setattr("farandole.paging.page", gone)
     ended = CliRunner().invoke(app, ["jobs"])
     assert ended.exit_code == ExitCode.UNREACHABLE
     assert ended.stderr == "error: the connection is lost\n"

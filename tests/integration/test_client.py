@@ -27,21 +27,23 @@ from farandole.testing import running_flow
 from tests.eventually import eventually
 
 AGENT = """
-from farandole import Agent, Event, Fail
+from farandole import Agent, Context, Event, Fail
 
 class Asked(Event, topic="jobs.asked", stage="asked", ingest=True):
     text: str
 
 class Answered(Event, topic="jobs.answered", stage="answered", terminal="done"):
     text: str
+    seen: str
 
 agent = Agent("answer")
 
 @agent.handle
-async def answer(asked: Asked) -> Answered:
+async def answer(asked: Asked, ctx: Context) -> Answered:
+    job = await ctx.job()
     if asked.text == "fail":
         raise Fail("asked_to")
-    return Answered(text=asked.text)
+    return Answered(text=asked.text, seen=job.data[job.stage]["text"])
 """
 
 
@@ -250,7 +252,7 @@ async def test_waiting_follows_a_job_to_a_stage_and_to_its_end(farandole_setting
         pids = children.pids
     assert asked.trace_id == good
     assert (done.status, done.stage, failed.status) == ("done", "answered", "failed")
-    assert done.data == {"asked": {"text": "hello"}, "answered": {"text": "hello"}}
+    assert done.data == {"asked": {"text": "hello"}, "answered": {"text": "hello", "seen": "hello"}}
     assert [row.stage for row in journey] == ["asked", "answered"]
     assert set(pids) == {"answer", "projector"}
     assert not any(psutil.pid_exists(pid) for pid in pids.values())

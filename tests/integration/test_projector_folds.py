@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from farandole import postgres, projections, reading
+from farandole import paging, postgres, projections, reading
 from farandole.postgres import Connection
 from farandole.project import find_project
 from farandole.projector.store import Folded
@@ -113,7 +113,7 @@ def test_a_clock_that_is_an_hour_ahead_does_not_outrank_the_end(
     done = new_fact(Done, cause=running)
     records = written(Log(farandole_settings), [ahead, done])
     Folder(farandole_settings, "a", places(records, farandole_settings)).fold(records)
-    assert [job.status for job in reading.jobs(database)] == ["done"]
+    assert [job.status for job in paging.page(database, paging.Filters()).jobs] == ["done"]
 
 
 def test_the_same_event_from_two_producers_across_midnight_is_one_row(

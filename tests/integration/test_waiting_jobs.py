@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from farandole import ids, postgres, reading
+from farandole import ids, paging, postgres, reading
+from farandole.paging import Filters
 from farandole.postgres import Connection
 from farandole.settings import Settings
 from tests.integration.projection_tables import Folder, places, prepare
@@ -45,7 +46,7 @@ def test_a_running_job_with_an_open_wait_waits_and_no_other_status_gives_way(
     put_off(database, trace["woken"], "-1 second", "0 seconds")
 
     def having(status: str | None) -> set[str]:
-        found = {str(job.trace_id) for job in reading.jobs(database, status=status)}
+        found = {str(job.trace_id) for job in paging.page(database, Filters(status=status)).jobs}
         return {name for name, trace_id in trace.items() if trace_id in found}
 
     assert having("waiting") == {"open", "behind"}
