@@ -102,7 +102,7 @@ class Store:
             stored = self._lock(reached, epochs)
             batch = self._still_wanted(batch, stored)
             self._folds.learn()
-            new = self._take(batch) if batch.rows else 0
+            new = self.take(batch) if batch.rows else 0
             for parked in batch.parked:
                 self._park(parked)
             self._write_offsets({place: reached[place] for place in stored})
@@ -141,12 +141,15 @@ class Store:
             return batch
         return Batch([record for record, _ in kept], [row for _, row in kept], parked)
 
-    def _take(self, batch: Batch) -> int:
-        """Insert and fold; a record that the database refuses is found by halving and parked. How many were new."""
+    def take(self, batch: Batch) -> int:
+        """Insert and fold; a record that the database refuses is found by halving and parked. How many were new.
+
+        For a caller inside a transaction of this connection, which has learned what is live.
+        """
         new, pending, another = 0, [(0, len(batch.rows))], False
         while pending:
             if another:  # it would be folded again
-                self._connection.execute("DELETE FROM incoming; DELETE FROM new_events")
+                self._connection.execute("DELETE FROM incoming; DELETE FROM fresh")
             start, end = pending.pop()
             try:
                 with self._connection.transaction():  # a savepoint
@@ -171,6 +174,7 @@ class Store:
         new = execute(postgres.script(_SQL["insert_new"])).rowcount
         if new < len(rows):
             execute(postgres.script(_SQL["insert_conflicts"]))
+            execute(postgres.script(_SQL["delete_known"]))
         if new:
             self._folds.run()
         return new
