@@ -22,7 +22,7 @@ from farandole.errors import Poison
 from farandole.kafka import Record
 from farandole.projector.body import clean, jsonb_text
 from farandole.projector.heads import REST, Head, Heads, head_of, packed_text
-from farandole.records import coordinates, decode, schema_keys, writer_of
+from farandole.records import coordinates, decode, key_of, writer_of
 from farandole.settings import Settings
 
 #: The columns in the order in which a row is packed: those of fixed length first, in one struct.
@@ -82,12 +82,18 @@ class Rows:
 
     def batch(self, records: Sequence[Record]) -> Batch:
         """All of `records`, each as a row or as parked. Raises Unreachable when a schema cannot be looked up."""
-        self._schemas.learn(schema_keys(records))
+        keys = [key_of(record) for record in records]
+        self._schemas.learn(key for key in set(keys) if key)
         made = Batch()
-        meanings: dict[tuple[Writer, str], _Meaning] = {}  # for this batch only: a declared schema may come later
-        for record in records:
+        meanings: dict[tuple[bytes | None, str], _Meaning] = {}  # for this batch only: a declared schema may come later
+        for record, key in zip(records, keys, strict=True):
             try:
-                row = self._row(record, meanings)
+                meaning = meanings.get((key, record.topic))
+                if meaning is None:
+                    meaning = meanings[key, record.topic] = self._meaning(
+                        writer_of(record, self._schemas), record.topic
+                    )
+                row = _quickly(record, meaning) or self._carefully(record, meaning)
             except Poison as poison:
                 made.parked.append(Parked(record, poison.cause, str(poison)))
             else:
@@ -95,20 +101,14 @@ class Rows:
                 made.rows.append(row)
         return made
 
-    def _row(self, record: Record, meanings: dict[tuple[Writer, str], _Meaning]) -> bytes:
-        written = writer_of(record, self._schemas)
-        meaning = meanings.get((written, record.topic))
-        if meaning is None:
-            meaning = meanings[written, record.topic] = self._meaning(written, record.topic)
+    def _carefully(self, record: Record, meaning: _Meaning) -> bytes:
+        written = meaning.written
         try:
-            return _quickly(record, meaning) or self._carefully(record, written, meaning)
+            fields = decode(record, written, self._settings).fields
+            return _pack(record, head_of(fields), fields, meaning)
         except (struct.error, TypeError, ValueError, AttributeError, OverflowError) as error:
             # a stranger's schema may give an envelope field any type
             raise Poison("invalid", f"{written.name}: an envelope field has an odd type or size: {error}") from error
-
-    def _carefully(self, record: Record, written: Writer, meaning: _Meaning) -> bytes:
-        fields = decode(record, written, self._settings).fields
-        return _pack(record, head_of(fields), fields, meaning)
 
     def _meaning(self, written: Writer, topic: str) -> _Meaning:
         declared = self._schemas.meaning(written)
@@ -116,6 +116,7 @@ class Rows:
         stage = None if declared.stage is None else str(declared.stage)
         texts = [packed_text(text) for text in (written.name, stage, outcome, self._settings.bare(topic))]
         return _Meaning(
+            written,
             b"".join(packed for packed, _ in texts),
             any(changed for _, changed in texts),
             json_form(written),
@@ -128,6 +129,7 @@ class Rows:
 class _Meaning:
     """What all records of one schema in one topic share."""
 
+    written: Writer
     packed: bytes  #: type, stage, outcome and topic
     sanitised: bool
     form: Form  #: of the payload, in JSON

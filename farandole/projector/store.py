@@ -30,6 +30,9 @@ _COPY = "COPY incoming ({}) FROM STDIN (FORMAT binary)".format(", ".join(f'"{nam
 #: Seconds. How long a claim or a release waits for the batch that is being written; the database may be frozen.
 TURN = 10.0
 
+#: Kafka's offsets are below this.
+_NEVER = 2**63
+
 #: SQLSTATE classes of an error that this very data causes each time: cardinality, data, integrity, limits.
 _DATA_ERRORS = ("21", "22", "23", "54")
 
@@ -132,8 +135,7 @@ class Store:
         starts = {(self._settings.topic(topic), number): start for (topic, number), start in stored.items()}
 
         def wanted(record: Record) -> bool:
-            start = starts.get((record.topic, record.partition))
-            return start is not None and record.offset >= start
+            return record.offset >= starts.get((record.topic, record.partition), _NEVER)
 
         kept = [both for both in zip(batch.records, batch.rows, strict=True) if wanted(both[0])]
         parked = [item for item in batch.parked if wanted(item.record)]
