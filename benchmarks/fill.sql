@@ -6,7 +6,7 @@ SELECT (prefix || '8' || substr(md5(job || '/' || hop), 1, 3) || '8' || substr(m
        CASE WHEN hop > 0 THEN (prefix || '8' || substr(md5(job || '/' || hop - 1), 1, 3)
                                       || '8' || substr(md5(job || '/' || hop - 1), 4, 15))::uuid END,
        'jobs.' || initcap(stage), stage, CASE stage WHEN 'done' THEN 'done' END, 'agent-' || stage || ' 1',
-       0, hop, 1, at + hop * interval '1 s', 'fill.' || stage, job % 4, job, at + hop * interval '1 s',
+       0, hop, 1, at + hop * interval '1 s', 'fill.' || stage, job %% 4, job, at + hop * interval '1 s',
        decode(repeat('c3', %(bytes)s), 'hex'),
        jsonb_build_object('subject', 'hello world', 'text', text, 'category', 'billing', 'confidence', 93),
        false, hashint8extended(job, hop)
