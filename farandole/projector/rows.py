@@ -83,7 +83,7 @@ class Rows:
     def batch(self, records: Sequence[Record]) -> Batch:
         """All of `records`, each as a row or as parked. Raises Unreachable when a schema cannot be looked up."""
         keys = [key_of(record) for record in records]
-        self._schemas.learn(key for key in set(keys) if key)
+        self._schemas.learn({key for key in keys if key})
         made = Batch()
         meanings: dict[tuple[bytes | None, str], _Meaning] = {}  # for this batch only: a declared schema may come later
         for record, key in zip(records, keys, strict=True):
