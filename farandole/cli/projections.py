@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from farandole.projections.states import State
 
 projections = typer.Typer(
-    no_args_is_help=True, help="Folders of SQL that fold events into tables: new, list, status, refold, drop."
+    no_args_is_help=True, help="Folders of SQL that fold events into tables: new, list, status, check, refold, drop."
 )
 
 _STYLES = {"live": "green", "building": "cyan", "failed": "red", "suspended": "red"}
@@ -101,6 +101,27 @@ def projections_refold(
     migrate_database(settings)
     events = refold(settings, discover(project), name, lambda which, what: note(f"{which}: {what}"))
     say(f"refolded {name or 'every projection'} from {events} events")
+
+
+@projections.command("check")
+def projections_check(
+    names: Annotated[list[str] | None, typer.Argument(help="Default: every projection.", show_default=False)] = None,
+    jobs: Annotated[int, typer.Option(min=3, max=1000, help="Jobs whose events are taken, of each source.")] = 10,
+    seed: Annotated[int, typer.Option(help="What is drawn by chance is the same for the same number.")] = 1,
+    events: Annotated[
+        Literal["both", "real", "generated"],
+        typer.Option(help="Of the latest jobs, from the event classes, or both."),
+    ] = "both",
+    json: Json = False,
+) -> None:
+    """Fold the same events in other orders, batches and projectors; the rows must not differ. Exit code 1 when they do.
+
+    It works in a schema of its own, which is dropped at the end: nothing that is there changes. What differs is shown by the
+    fewest events that show it.
+    """
+    from farandole.cli.projections_check import run
+
+    run(names or [], jobs, seed, events, json)
 
 
 @projections.command("drop")
