@@ -2,8 +2,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Test processes at once; they mostly wait for Kafka's sessions and for processes to start.
-WORKERS ?= 3
+# Test processes at once, for two cores; they mostly wait for Kafka's sessions and for processes to start.
+WORKERS ?= 5
 # Of `make chaos`: how many runs, and the first one's seed.
 SEEDS ?= 5
 FROM ?= 1

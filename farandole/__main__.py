@@ -4,14 +4,8 @@ import os
 import signal
 import sys
 import threading
-from types import FrameType
 
-#: farandole.errors.ExitCode.INTERRUPTED, which is not imported yet when the first signal may come.
-INTERRUPTED = 130
-
-
-def _leave(_number: int, _frame: FrameType | None) -> None:
-    os._exit(INTERRUPTED)
+from farandole.interrupts import INTERRUPTED, heard, leave_at_once
 
 
 def _leave_threads(code: object) -> None:
@@ -29,13 +23,14 @@ def main() -> None:
     if usual is not signal.default_int_handler:  # a shell's background job ignores Ctrl-C, and so do we
         usual = None
     if usual:
-        signal.signal(signal.SIGINT, _leave)
+        leave_at_once()
     from farandole.cli import main as run
 
     try:
-        if usual:
-            signal.signal(signal.SIGINT, usual)
-        run()
+        with heard():
+            if usual:
+                signal.signal(signal.SIGINT, usual)
+            run()
     except KeyboardInterrupt:
         os._exit(INTERRUPTED)
     except SystemExit as end:
@@ -43,7 +38,7 @@ def main() -> None:
         raise
     finally:
         if usual:
-            signal.signal(signal.SIGINT, _leave)
+            leave_at_once()
 
 
 if __name__ == "__main__":

@@ -72,6 +72,12 @@ def known(connection: Connection[Any], agent: str | None = None) -> dict[tuple[s
     return {(row[0], row[1], row[2]): Known(*row[3:7]) for row in rows}
 
 
+def of_projector(connection: Connection[Any]) -> dict[Gap, int | None]:
+    """The partitions at which the projector has stopped, and the offset it would have read next."""
+    rows = connection.execute(_SQL["gaps_projector"]).fetchall()
+    return {Gap(PROJECTOR, topic, partition, reason): position for topic, partition, position, reason in rows}
+
+
 def listed(standing: Standing) -> list[Gap]:
     """The gaps that agents and the projector have stopped at, and those at which an agent would stop if it ran."""
     stuck = [*((one.agent, one.gaps) for one in standing.agents), (PROJECTOR, standing.projector.gaps)]

@@ -86,7 +86,7 @@ def _ask_database(settings: Settings) -> _Database:
             found.known = gaps.known(connection)
             states = reading.projection_states(connection)
             found.suspended = {name: error for name, (_, error) in states.items() if error}
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName):
             pass  # nothing has been started yet, or an older version: there is nothing to tell
         return found
 

@@ -17,13 +17,19 @@ from tests.java.avro import JavaAvro
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-#: Folders whose tests run whole systems.
-SYSTEMS = ("tests/acceptance/", "tests/chaos/")
+#: Tests that run whole systems, by the beginnings of their names: those of a line run one after the other. The lines take
+#: about as long as one another, and the first that fits counts.
+LINES = (
+    tuple(f"tests/acceptance/test_{name}" for name in ("init", "demo", "readme", "killer", "agents_corpus")),
+    ("tests/acceptance/",),
+    ("tests/chaos/effects/",),
+    ("tests/chaos/",),
+)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file's tests on one worker, for what the file starts once; those of a folder of systems one after the other.
+    """A file's tests on one worker, for what the file starts once; those of a line of systems one after the other.
 
     Systems are of six processes and more each, and many at once are slower than one after the other. They are the longest
     and come first, as their folders do.
@@ -32,7 +38,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFile(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return next((folder for folder in SYSTEMS if nodeid.startswith(folder)), nodeid.split("::")[0])
+            line = next((number for number, names in enumerate(LINES) if nodeid.startswith(names)), None)
+            return nodeid.split("::")[0] if line is None else f"systems {line}"
 
     config.option.loadscopereorder = False
     return ByFile(config, log)

@@ -25,6 +25,12 @@ COMMON = (
     "farandole.worker.sweeper",
     "farandole.projector",
     "farandole.client",
+    "farandole.health",
+    "farandole.redrive",
+    "farandole.stack.stack",
+    "psycopg_pool",
+    "aiosmtplib",
+    "urllib.request",
 )
 
 #: Imported when the first command comes that has a key for models: it takes a second.

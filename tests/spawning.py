@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 FORKED = ("farandole", "tests.chaos.effects.deadly")
 
 #: Seconds for a fork to begin; the first one waits for the imports.
-_PATIENCE = 60
+_PATIENCE = 180
 
 
 class Forked:

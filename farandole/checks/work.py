@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from farandole import health, projections, reading
+from farandole import gaps, health, projections, reading
 from farandole.examination import Examination, Finding, need
 from farandole.projections.states import states
 
 #: What each count of trouble means for a person.
 _TROUBLES = {
-    "parked": "SELECT * FROM parked: records that are no events, with their bytes",
+    "parked": "farandole parked list: records that are no events, with their bytes; retry or discard them",
     "gaps": "farandole gaps list: partitions of the projector that stand still until you decide",
     "conflicts": "SELECT * FROM conflict: an id came with two contents; the first was kept",
     "blocked": "farandole dead list: their dead letters need a decision",
@@ -39,6 +39,11 @@ def check_parked(state: Examination) -> Iterator[Finding]:
     for what, advice in _TROUBLES.items():
         count = counts[what]
         yield Finding(what, "warning" if count else "ok", str(count), advice if count else "")
+    for gap, position in gaps.of_projector(need(state.database, "a database")).items():
+        what = f"the projector stands still in {gap.topic} [{gap.partition}] at offset {position or 0}: {gap.reason}"
+        command = f"farandole projector skip-gap {gap.topic} {gap.partition}"
+        choice = f"`{command} --at earliest` goes on with the first record there is, `--at latest` leaves all out"
+        yield Finding("gaps", "problem", what, choice)
 
 
 def check_work(state: Examination) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from farandole.cli import (
     graph,
     init,
     jobs,
+    parked,
     projections,
     projector,
     schemas,
@@ -90,6 +91,7 @@ for panel, commands in {
     for command in commands:
         app.command(rich_help_panel=panel)(command)  # type: ignore[type-var]  # a join of many signatures
 app.add_typer(dead.dead, name="dead", rich_help_panel=READ)
+app.add_typer(parked.parked, name="parked", rich_help_panel=READ)
 app.add_typer(steps.steps, name="steps", rich_help_panel=READ)
 app.add_typer(schemas.schemas, name="schemas", rich_help_panel=CHECK)
 app.add_typer(gaps.gaps, name="gaps", rich_help_panel=CHECK)

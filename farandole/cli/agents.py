@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from farandole.interrupts import leaving
 from farandole.project import find_project
 
 log = logging.getLogger("farandole.projector")
@@ -27,16 +28,17 @@ def run(
         from farandole.children import run_several
 
         raise typer.Exit(run_several(["run", *map(str, files)], processes))
-    from farandole import logs
-    from farandole.children import hold_leash
-    from farandole.flow import load_agents
-    from farandole.settings import load_settings
-    from farandole.threads import run_to_its_end
-    from farandole.worker import run_agents
+    with leaving():
+        from farandole import logs
+        from farandole.children import hold_leash
+        from farandole.flow import load_agents
+        from farandole.settings import load_settings
+        from farandole.threads import run_to_its_end
+        from farandole.worker import run_agents
 
-    settings = load_settings(find_project(files[0].resolve().parent) or find_project())
-    logs.set_up(as_json=settings.log_json)
-    agents = load_agents(files)
+        settings = load_settings(find_project(files[0].resolve().parent) or find_project())
+        logs.set_up(as_json=settings.log_json)
+        agents = load_agents(files)
     if leash:
         hold_leash()
     run_to_its_end(run_agents(settings, list(agents.values())))

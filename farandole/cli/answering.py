@@ -46,7 +46,7 @@ def answer_letters(
         _tell(what, 0, [], json=json, would=len(found))
         return
     if ask:
-        _ask(f"{len(found):,} dead letters to be {what}?")
+        confirm(f"{len(found):,} dead letters to be {what}?")
     ids = {letter.event_id for letter in found}
     done, left = _carry_out(settings, chosen, ids, answer, reason)
     _tell(what, done, left, json=json)
@@ -72,7 +72,8 @@ def warn_of_absent(settings: Settings, connection: Connection[Any], letters: Seq
         )
 
 
-def _ask(question: str) -> None:
+def confirm(question: str) -> None:
+    """Ends the command unless a person says yes."""
     if not sys.stdin.isatty():
         raise FarandoleError("nobody is here to be asked; --yes goes ahead, --dry-run only counts", ExitCode.USAGE)
     if not typer.confirm(question, err=True):

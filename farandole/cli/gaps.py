@@ -59,6 +59,11 @@ def gaps_accept(
     With topic and partition given there need not be a gap: an agent is moved there. It takes that up at its next start, a
     running projector within 15 s.
     """
+    accept(agent, topic, partition, at, json=json)
+
+
+def accept(agent: str, topic: str | None, partition: int | None, at: str, *, json: bool) -> None:
+    """Have a reader go on, and say where."""
     from farandole import gaps as known
     from farandole import postgres
 

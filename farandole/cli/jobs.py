@@ -77,32 +77,36 @@ def jobs(
 
 def job(trace: Trace = None, key: Key = None, tenant: Tenant = None, json: Json = False) -> None:
     """Show one job: where it is, and what each stage said last."""
-    from farandole import reading
+    from farandole import parked, reading
+    from farandole.cli.parked_view import as_row as parked_row
     from farandole.cli.views import job_panel
 
     with database() as (connection, settings):
         found = find(connection, settings, trace, key, tenant)
         stages = [row.stage for row in reading.journey(connection, found.trace_id)]
         waits = reading.waits(connection, found.trace_id)
+        aside = parked.of_job(connection, found.trace_id)
     if json:
-        show_json(asdict(found) | {"waits": [asdict(wait) for wait in waits]})
+        lists = {"waits": [asdict(wait) for wait in waits], "parked_records": [parked_row(one) for one in aside]}
+        show_json(asdict(found) | lists)
     else:
-        show(job_panel(found, stages, waits))
+        show(job_panel(found, stages, waits, aside))
 
 
 def journey(trace: Trace = None, key: Key = None, tenant: Tenant = None, json: Json = False) -> None:
     """Show a job's journey: each event, who emitted it, how long it took and how many attempts it needed."""
-    from farandole import reading
+    from farandole import parked, reading
     from farandole.cli.views import timeline
 
     with database() as (connection, settings):
         found = find(connection, settings, trace, key, tenant)
         rows = reading.journey(connection, found.trace_id)
         waits = reading.waits(connection, found.trace_id)
+        aside = parked.of_job(connection, found.trace_id)
     if json:
         show_json([asdict(row) for row in rows])
     else:
-        show(timeline(found, rows, screen().width, waits))
+        show(timeline(found, rows, screen().width, waits, aside))
 
 
 @contextmanager
@@ -141,11 +145,13 @@ def find(
 
 
 def _known(connection: Connection[Any], trace: str | UUID) -> Job:
-    from farandole import reading
+    from farandole import parked, reading
 
     found = reading.job(connection, trace)
     if found is None:
-        raise FarandoleError(f"no job {trace}", ExitCode.NOT_FOUND)
+        aside = parked.of_job(connection, trace)
+        told = f"; of its records {aside[0].place} is parked: `farandole parked list --job {trace}`" if aside else ""
+        raise FarandoleError(f"no job {trace}{told}", ExitCode.NOT_FOUND)
     return found
 
 

@@ -17,6 +17,7 @@ from farandole.models.configured import dollars
 from farandole.safetext import clean
 
 if TYPE_CHECKING:
+    from farandole.parked import ParkedRecord
     from farandole.reading import Job, JourneyRow, Wait
 
 #: Characters of a payload's value in a line; the whole is in `--json`.
@@ -67,7 +68,9 @@ def status(job: Job) -> Text:
     return text
 
 
-def job_panel(job: Job, stages: Sequence[str | None], waits: Sequence[Wait] = ()) -> RenderableType:
+def job_panel(
+    job: Job, stages: Sequence[str | None], waits: Sequence[Wait] = (), parked: Sequence[ParkedRecord] = ()
+) -> RenderableType:
     """Everything about one job, stage by stage; `stages` is the order in which it met them."""
     head = Table.grid(padding=(0, 2))
     for name, value in (
@@ -86,6 +89,8 @@ def job_panel(job: Job, stages: Sequence[str | None], waits: Sequence[Wait] = ()
         head.add_row(Text("conflicts", "dim"), cell(job.conflicts, "yellow"))
     for wait in waits:
         head.add_row(Text("waits", "dim"), _wait(wait))
+    for one in parked:
+        head.add_row(Text("parked", "dim"), _parked(one))
     parts: list[RenderableType] = [head]
     data = job.data or {}
     for stage in dict.fromkeys([*stages, *data]):
@@ -94,7 +99,13 @@ def job_panel(job: Job, stages: Sequence[str | None], waits: Sequence[Wait] = ()
     return Group(*parts)
 
 
-def timeline(job: Job, rows: Sequence[JourneyRow], width: int, waits: Sequence[Wait] = ()) -> RenderableType:
+def timeline(
+    job: Job,
+    rows: Sequence[JourneyRow],
+    width: int,
+    waits: Sequence[Wait] = (),
+    parked: Sequence[ParkedRecord] = (),
+) -> RenderableType:
     """The journey from top to bottom; the bar shows when, within the whole, each event came to be."""
     whole = max((row.since_start for row in rows), default=None)
     view = table("at", "stage", "agent", "waited", "worked", "try", "when", "event")
@@ -123,6 +134,8 @@ def timeline(job: Job, rows: Sequence[JourneyRow], width: int, waits: Sequence[W
         parts += [Text(), *reasons]
     if waits:
         parts += [Text(), *(_wait(wait) for wait in waits)]
+    if parked:
+        parts += [Text(), *(Text.assemble("parked ", _parked(one), style="yellow") for one in parked)]
     if decided := deciders(rows):
         parts += [Text(), cell(f"decided by {', '.join(decided)}", "dim")]
     if job.calls:
@@ -158,6 +171,11 @@ def _wait(wait: Wait) -> Text:
         when = f"in {duration(left)}" if left.total_seconds() > 0 else f"{duration(-left)} ago"
         until = f"due {at(wait.due)}, {when}"
     return cell(f"{wait.agent} after attempt {wait.attempts}: {until} ({wait.error[:VALUE]})", "yellow")
+
+
+def _parked(one: ParkedRecord) -> Text:
+    """A record that is no event and seems to belong here: `jobs.done/0@17: undecodable (not a jobs.Done: …)`."""
+    return cell(f"{one.place}: {one.cause} ({one.error[:VALUE]})", "yellow")
 
 
 def _event(row: JourneyRow) -> str:

@@ -67,9 +67,10 @@ class Partitions:
         """Name the gap in the database and the log, and leave the partition where it is; the others go on."""
         log.error(
             "gap topic=%s partition=%s: %s; it stands still until a person says where to go on:"
-            " `farandole gaps accept projector … --at earliest|latest|OFFSET`",
+            " `farandole projector skip-gap %s %s --at earliest|latest|OFFSET`",
             *place,
             reason,
+            *place,
         )
         self._stopped.add(place)
         epoch = self.epochs.pop(place, None)

@@ -223,6 +223,7 @@ def parked_row(parked: Parked, settings: Settings) -> dict[str, Any]:
         "topic": at.topic,
         "partition": at.partition,
         "offset": at.offset,
+        "timestamp_ms": at.timestamp_ms,
         "key": record.key,
         "value": record.value,
         "headers": headers,

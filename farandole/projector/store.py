@@ -32,6 +32,9 @@ TURN = 10.0
 #: Kafka's offsets are below this.
 _NEVER = 2**63
 
+#: Records. So many that are parked in one batch have a line each in the log; a stream of them must not flood it.
+TOLD = 20
+
 #: SQLSTATE classes of an error that this very data causes each time: cardinality, data, integrity, limits.
 _DATA_ERRORS = ("21", "22", "23", "54")
 
@@ -105,11 +108,18 @@ class Store:
             batch = self._still_wanted(batch, stored)
             self._folds.learn()
             new = self.take(batch) if batch.rows else 0
-            for parked in batch.parked:
-                self._park(parked)
+            self._park(batch.parked)
             self._write_offsets({place: reached[place] for place in stored})
         refused = frozenset(reached) - frozenset(stored)
         return Folded(new, len(batch.rows) - new, len(batch.parked), refused)
+
+    @contextmanager
+    def beside(self) -> Iterator[Connection[Any]]:
+        """A transaction for `take` of events that no partition brings now. Who changes projections waits for its end."""
+        with self._in_turn(), self._connection.transaction():
+            self._connection.execute("LOCK TABLE projector_offset IN ROW SHARE MODE")
+            self._folds.learn()
+            yield self._connection
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
@@ -143,9 +153,9 @@ class Store:
         return Batch([record for record, _ in kept], [row for _, row in kept], parked)
 
     def take(self, batch: Batch) -> int:
-        """Insert and fold; a record that the database refuses is found by halving and parked. How many were new.
+        """Insert and fold, inside the transaction of `fold` or `beside`; returns how many events were new.
 
-        For a caller inside a transaction of this connection, which has learned what is live.
+        A record that the database refuses is found by halving, and is one more of `batch.parked` then.
         """
         new, pending, another = 0, [(0, len(batch.rows))], False
         while pending:
@@ -180,17 +190,18 @@ class Store:
             self._folds.run()
         return new
 
-    def _park(self, parked: Parked) -> None:
-        row = parked_row(parked, self._settings)
-        log.warning(
-            "parked topic=%s partition=%s offset=%s cause=%s: %s",
-            row["topic"],
-            row["partition"],
-            row["offset"],
-            row["cause"],
-            row["error"],
-        )
-        self._run("park", **row | {"headers": Jsonb(row["headers"])})
+    def _park(self, aside: Sequence[Parked]) -> None:
+        """In one go: a stream of records that nobody can read must not be slower than one that is read."""
+        rows = [parked_row(one, self._settings) for one in aside]
+        for row in rows[:TOLD]:
+            log.warning(
+                "parked topic=%(topic)s partition=%(partition)s offset=%(offset)s cause=%(cause)s: %(error)s", row
+            )
+        if len(rows) > TOLD:
+            log.warning("parked %d more of this batch; `farandole parked list` has them", len(rows) - TOLD)
+        if rows:
+            given = [row | {"headers": Jsonb(row["headers"])} for row in rows]
+            self._connection.cursor().executemany(postgres.script(_SQL["park"]), given)
 
     def _write_offsets(self, reached: Mapping[Place, int]) -> None:
         places = sorted(reached)

@@ -12,7 +12,7 @@ SELECT job.trace_id, job.tenant, job.stage,
         WHERE event_log.trace_id = job.trace_id AND stage IS NOT NULL) AS data,   -- the last of a stage stays
        job.attempts, job.run, job.hop, job.events, job.dead_letters,
        (SELECT count(*) FROM conflict WHERE conflict.trace_id = job.trace_id) AS conflicts,
-       (SELECT count(*) FROM parked WHERE parked.trace_id = job.trace_id) AS parked,
+       (SELECT count(*) FROM parked WHERE parked.trace_id = job.trace_id AND discarded_at IS NULL) AS parked,
        job.created_at, job.updated_at,
        spent.calls, spent.tokens, spent.cost_micro_dollars, round(spent.cost_micro_dollars::numeric / 1000000, 6) AS cost   -- dollars
 FROM job

@@ -65,6 +65,7 @@ class Bad(Triage):
         (self.copy / "agents/watch.py").write_text(WATCH, encoding="utf-8")
         self.start(*(name for name in EVERYONE if name != "enrich"))
         self.start("enrich", "watch", root=self.copy)
+        self.mended = False
         self.ready()
 
     def blocked(self, count: int) -> list[str]:
@@ -83,8 +84,18 @@ class Bad(Triage):
 
     def mend(self) -> None:
         """Deploy the good enrich."""
+        self._deploy(ROOT)
+        self.mended = True
+
+    def spoil(self) -> None:
+        """Deploy the bad one again, if it was mended."""
+        if self.mended:
+            self._deploy(self.copy)
+        self.mended = False
+
+    def _deploy(self, root: Path) -> None:
         assert self.running.pop("enrich").stop() == 0
-        self.start("enrich")
+        self.start("enrich", root=root)
         self.running["enrich"].said("ready agent=")
 
     def dead(self, *arguments: str) -> Any:
@@ -107,13 +118,21 @@ class Bad(Triage):
         return found
 
 
-@pytest.fixture
-def system(farandole_stack: Endpoints, tmp_path: Path) -> Iterator[Bad]:
-    running = Bad(farandole_stack, tmp_path)
+@pytest.fixture(scope="module")
+def started(farandole_stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bad]:
+    """One for all tests of the module: each brings jobs of its own."""
+    running = Bad(farandole_stack, tmp_path_factory.mktemp("bad"))
     try:
         yield running
     finally:
         running.end()
+
+
+@pytest.fixture
+def system(started: Bad) -> Bad:
+    """The same with its enrich broken, whatever the test before has mended."""
+    started.spoil()
+    return started
 
 
 def finished(count: int, runs: int) -> dict[tuple[str, int], int]:

@@ -19,7 +19,8 @@ def clean_environment(*hidden: str) -> dict[str, str]:
     ours = ("FARANDOLE_", "KAFKA_", "DATABASE_", "VIRTUAL_ENV", "PYTEST_", "PYTHON", *hidden)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     folders = [folder for folder in kept["PATH"].split(os.pathsep) if not Path(folder, "farandole").exists()]
-    return kept | {"PATH": os.pathsep.join(folders)}
+    # To pip a false value means that it is not to compile: what is imported is compiled then.
+    return kept | {"PATH": os.pathsep.join(folders), "PIP_NO_COMPILE": "0"}
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -35,9 +36,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel, and `venv/` with nothing but that wheel and what it depends on."""
     folder = tmp_path_factory.mktemp("newcomer")
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder / "dist", ROOT, cwd=folder)
-    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    run(sys.executable, "-m", "venv", "--without-pip", folder / "venv", cwd=folder)
     (wheel,) = (folder / "dist").glob("farandole-*.whl")
-    run(folder / "venv/bin/python", "-m", "pip", "install", "--quiet", wheel, cwd=folder)
+    run(sys.executable, "-m", "pip", "--python", folder / "venv/bin/python", "install", "--quiet", wheel, cwd=folder)
     return folder
 
 

@@ -83,3 +83,12 @@ def one(connection: Connection[Any], query: str) -> Any:
     row = connection.execute(postgres.script(query)).fetchone()
     assert row is not None
     return row[0]
+
+
+def refuse(connection: Connection[Any], state: str, hop: int = 0) -> None:
+    """Have the core fold fail with this SQLSTATE where it meets the hop."""
+    connection.execute(
+        f"CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.hop = {hop} THEN"
+        f" RAISE 'no such hop' USING ERRCODE = '{state}'; END IF; RETURN NEW; END $$;"
+        " CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION refuse()"
+    )

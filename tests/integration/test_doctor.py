@@ -72,6 +72,15 @@ def test_when_all_is_there_all_is_well(here: Path, farandole_settings: Settings)
     assert findings["database"][0].state == "ok"
     assert [(name, findings[name][0].found) for name in TROUBLES] == [(name, "0") for name in TROUBLES]
 
+    with postgres.connect(settings) as connection:
+        connection.execute(
+            "INSERT INTO projector_offset (topic, partition, next_offset, gap) VALUES ('orders.placed', 0, 7, 'it is gone')"
+        )
+    counted, gap = found()["gaps"]
+    assert (counted.found, gap.state) == ("1", "problem")
+    assert gap.found == "the projector stands still in orders.placed [0] at offset 7: it is gone"
+    assert "`farandole projector skip-gap orders.placed 0 --at earliest`" in gap.advice
+
 
 def test_each_problem_is_named_with_what_to_do(here: Path, farandole_settings: Settings) -> None:
     (here / "schemas" / "orders.Placed.avsc").unlink()

@@ -14,10 +14,12 @@ from typer.testing import CliRunner
 from farandole import migrate, postgres, topics
 from farandole.cli import app
 from farandole.errors import ExitCode
+from farandole.projector import loop
 from farandole.settings import Settings
 from farandole.testing.flow import environment
 from tests.commands import running
 from tests.eventually import eventually
+from tests.integration.projection_service import running as projector
 from tests.kafka_log import KafkaLog
 from tests.unit.projects import project
 
@@ -113,8 +115,9 @@ def test_a_gap_that_no_worker_has_met_yet_is_listed_and_accepted(here: Path, far
 
 
 def test_a_running_projector_goes_on_when_its_gap_is_accepted(
-    here: Path, farandole_settings: Settings, tmp_path: Path
+    here: Path, farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(loop, "CHECK", 0.5)
     settings = farandole_settings.model_copy(update={"flow": "orders"})
     log = KafkaLog(settings.brokers, settings.namespace)
 
@@ -123,20 +126,21 @@ def test_a_running_projector_goes_on_when_its_gap_is_accepted(
         return found[0] if found else None
 
     # Given a projector whose next records are deleted while it is away
-    with running(settings, tmp_path / "first.log", "projector", cwd=here) as first:
+    with projector(settings):
         eventually(lambda: offset() == (3, None), "the projector has read all there is")
-        assert first.stop() == 0
     log.write("orders.placed", [(None, b"x")] * 4)
     place = TopicPartition(settings.topic("orders.placed"), 0, 5)
     next(iter(log.admin.delete_records([place]).values())).result(10)
 
     # When it is back it stops there, and goes on by itself once that is accepted
-    with running(settings, tmp_path / "second.log", "projector", cwd=here) as second:
+    with projector(settings):
         eventually(lambda: (offset() or (0, None))[1], "the gap is named")
         assert [gap["agent"] for gap in rows("gaps", "list", code=ExitCode.STANDS_STILL)] == ["projector"]
-        assert [one["offset"] for one in rows("gaps", "accept", "projector", "--at", "earliest")] == [5]
-        eventually(lambda: offset() == (7, None), "the projector has read the rest", 60)
-        assert second.stop() == 0
+        said = refusal("projector", "skip-gap", "orders.placed", "0", "--at", "4", code=ExitCode.USAGE)
+        assert "orders.placed [0] has offsets 5 to 7; 4 is not among them" in said
+        farandole("projector", "skip-gap", "orders.priced", "--at", "earliest", code=ExitCode.NOT_FOUND)
+        assert [one["offset"] for one in rows("projector", "skip-gap", "orders.placed", "--at", "earliest")] == [5]
+        eventually(lambda: offset() == (7, None), "the projector has read the rest")
 
 
 def test_status_that_watches_ends_cleanly(here: Path, farandole_settings: Settings, tmp_path: Path) -> None:

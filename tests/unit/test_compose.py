@@ -267,5 +267,8 @@ def _parse(arguments: list[str]) -> None:
     command: Any = get_command(app)
     context = command.make_context("farandole", list(arguments))
     while hasattr(command, "resolve_command"):  # a group of commands
-        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        given = [*context._protected_args, *context.args]
+        if not given and command.invoke_without_command:  # which is a command by itself
+            return
+        name, command, rest = command.resolve_command(context, given)
         context = command.make_context(name, rest, parent=context)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from psutil import STATUS_ZOMBIE, NoSuchProcess, Process, pid_exists
 
 from farandole import Agent, Context, Fail, Reject, Retry, load_agent
@@ -43,6 +44,13 @@ async def processes(agent: Agent) -> AsyncIterator[Processes]:
     assert processes.pids == []
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def lasting() -> AsyncIterator[Processes]:
+    """Processes for all calls that leave them as they were."""
+    async with Processes(load_agent(HERE / "computing.py")) as processes:
+        yield processes
+
+
 async def solved(processes: Processes, do: str = "", number: int = 3, attempt: int = 1) -> Any:
     return await processes.run(Task(do=do, number=number), ENVELOPE.raw, attempt)
 
@@ -67,6 +75,7 @@ async def test_calls_are_spread_over_so_many_processes_and_no_more(processes: Pr
     assert len({result.pid for (result,) in results}) == len(processes.pids) == 2
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("name", "kind", "text"),
     [
@@ -84,28 +93,29 @@ async def test_calls_are_spread_over_so_many_processes_and_no_more(processes: Pr
     ],
 )
 async def test_an_error_comes_back_as_what_it_was_with_its_place(
-    processes: Processes, name: str, kind: type[BaseException], text: str
+    lasting: Processes, name: str, kind: type[BaseException], text: str
 ) -> None:
     with pytest.raises(kind) as raised:
-        await solved(processes, name)
+        await solved(lasting, name)
     assert type(raised.value) is kind
     assert str(raised.value) == text
     frames = traceback.extract_tb(raised.value.__traceback__)
     assert Path(frames[-1].filename).name == "computing.py"
-    pid = processes.pids
-    await solved(processes)
-    assert processes.pids == pid, "the process goes on"
+    pid = lasting.pids
+    await solved(lasting)
+    assert lasting.pids == pid, "the process goes on"
 
 
-async def test_what_the_runtime_reads_in_an_error_survives(processes: Processes) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_the_runtime_reads_in_an_error_survives(lasting: Processes) -> None:
     with pytest.raises(Fail) as failed:
-        await solved(processes, "fail")
+        await solved(lasting, "fail")
     assert (failed.value.reason, failed.value.detail) == ("tired", "after 3 tasks")
     with pytest.raises(Retry) as retried:
-        await solved(processes, "stubborn")
+        await solved(lasting, "stubborn")
     assert retried.value.after == 0.25
     with pytest.raises(Poison) as poisoned:
-        await solved(processes, "poison")
+        await solved(lasting, "poison")
     assert poisoned.value.cause == "invalid"
 
 

@@ -77,7 +77,11 @@ def test_a_second_signal_ends_several_processes_as_interrupted(tmp_path: Path) -
 @pytest.mark.parametrize("after", [0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4])
 def test_a_ctrl_c_is_quiet_whenever_it_comes(tmp_path: Path, after: float) -> None:
     (tmp_path / "agent.py").write_text("import time\ntime.sleep(60)\n")
-    program = "import time; import farandole.__main__ as m; print(flush=True); m.main()"
+    program = (  # it tells of the first import of main(), which comes behind its handler
+        "import sys, farandole.__main__ as m\n"
+        "class First:\n    def find_spec(*_):\n        sys.meta_path.pop(0)\n        print(flush=True)\n"
+        "sys.meta_path.insert(0, First)\nm.main()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", program, "run", "agent.py"], cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -87,4 +91,32 @@ def test_a_ctrl_c_is_quiet_whenever_it_comes(tmp_path: Path, after: float) -> No
             started.wait(after)
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=60)
+    assert (started.returncode, out, err) == (ExitCode.INTERRUPTED, "", "")
+
+
+#: A Ctrl-C where Python reports what is raised and goes on.
+SWALLOWED = {
+    "weakref": "class Gone: pass\ngone = Gone()\nheld = weakref.ref(gone, interrupt)\ndel gone\n",
+    "__del__": "class Gone:\n    __del__ = interrupt\nGone()\n",
+}
+
+
+@pytest.mark.parametrize("where", SWALLOWED)
+@pytest.mark.parametrize("when", ["while an agent is loaded", "while a command works"])
+def test_a_ctrl_c_that_python_swallows_is_heard(tmp_path: Path, when: str, where: str) -> None:
+    (tmp_path / "agent.py").write_text(
+        "import os, signal, time, weakref\n"
+        "def interrupt(_):\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(0)\n"
+        f"{SWALLOWED[where]}time.sleep(600)\n"
+    )
+    as_command = "cli.main = lambda: __import__('agent'); " if when == "while a command works" else ""
+    program = f"from farandole import cli, __main__ as m; {as_command}m.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "run", "agent.py"], cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as started:  # fmt: skip
+        try:
+            out, err = started.communicate(timeout=60)
+        finally:
+            started.kill()
     assert (started.returncode, out, err) == (ExitCode.INTERRUPTED, "", "")

@@ -22,21 +22,23 @@ def submitted(settings: Settings, log: KafkaLog, jobs: int, twice: int) -> dict[
     """
     found: dict[str, bool] = {}
     together = max(4, jobs // _GROUPS)
-    for begin in range(0, jobs, together):
-        numbers = range(begin, min(begin + together, jobs))
-        ids = asyncio.run(_send(settings, numbers))
-        found |= {trace_id: n % 3 == 0 for n, trace_id in zip(numbers, ids, strict=True)}
-        _copy(log, set(ids[::twice]))
+    client = Client(settings)
+    with asyncio.Runner() as loop:
+        for begin in range(0, jobs, together):
+            numbers = range(begin, min(begin + together, jobs))
+            ids = loop.run(_send(client, numbers))
+            found |= {trace_id: n % 3 == 0 for n, trace_id in zip(numbers, ids, strict=True)}
+            _copy(log, set(ids[::twice]))
+        loop.run(client.close())
     return found
 
 
-async def _send(settings: Settings, numbers: range) -> list[str]:
-    async with Client(settings) as client:
-        rows = [
-            Submission(Asked(number=n, hold=n % 3 == 0), key=f"job-{n}", tenant="poor" if n % 5 == 0 else None)
-            for n in numbers
-        ]
-        return [str(trace_id) async for trace_id in client.submit_many(rows)]
+async def _send(client: Client, numbers: range) -> list[str]:
+    rows = [
+        Submission(Asked(number=n, hold=n % 3 == 0), key=f"job-{n}", tenant="poor" if n % 5 == 0 else None)
+        for n in numbers
+    ]
+    return [str(trace_id) async for trace_id in client.submit_many(rows)]
 
 
 def _copy(log: KafkaLog, chosen: set[str]) -> None:

@@ -48,7 +48,7 @@ def most(arrived: Sequence[tuple[float, float]], window: float = 60.0) -> float:
 
 
 @settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     phases=[Phase.reuse, Phase.generate],  # each example is many statements: none is made smaller
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -37,19 +37,19 @@ def ensure_topics(stage: Stage) -> None:
 
 def test_what_is_finished_behind_a_slow_event_is_seen_at_once_and_never_handled_again(stage: Stage) -> None:
     quick = [f"q{number}" for number in range(200)]
-    with stage.agent() as worker:
-        spread(stage, [("slow", "slow:25"), *((word, "") for word in quick)])
+    with stage.agent(TEST_SLOW="25") as worker:
+        spread(stage, [("slow", "slow"), *((word, "") for word in quick)])
         eventually(lambda: sorted(stage.said()) == sorted(quick), "everything behind the slow one is said")
         assert stage.log.committed("echo", "jobs.heard")[0] == 0, "the position stands at the slow one"
         assert metadata(stage)[0].startswith("farandole1 ")
         worker.kill()
-    with stage.agent() as worker:
+    with stage.agent(TEST_SLOW="25") as worker:
         worker.said("offsets beyond 0 are finished")
         spread(stage, [("after", "")])
         eventually(lambda: "after" in stage.said(), "it goes on")
         assert sorted(stage.handled()) == sorted([*quick, "after", "slow", "slow"])
         worker.kill()
-    with stage.agent():
+    with stage.agent():  # in which it takes no time
         eventually(stage.caught_up, "the slow one is through", 60)
     assert sorted(stage.said()) == sorted([*quick, "after", "slow"])
 
