@@ -32,10 +32,11 @@ def coordinates(record: Record, settings: Settings) -> Coordinates:
 
 def schema_keys(found: Iterable[Record]) -> set[bytes]:
     """What these records name their schemas with; to be learned before the records are decoded."""
-    return {key for record in found if (key := _key(record))}
+    return {key for record in found if (key := key_of(record))}
 
 
-def _key(record: Record) -> bytes | None:
+def key_of(record: Record) -> bytes | None:
+    """What the record names its schema with; None where it names none."""
     try:
         return schema_key(record)
     except Poison:  # it is met again when the record is decoded

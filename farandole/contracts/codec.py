@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, cast
@@ -200,6 +201,29 @@ def json_form(written: Writer) -> Form:
     """What gives a payload written with `written`, as `decode` brings it, its JSON form, in place."""
     fields = [field for field in written.meant["fields"] if field["name"] not in _ENVELOPE]
     return form_of(written.meant | {"fields": fields})
+
+
+@lru_cache(1000)
+def plain_json(written: Writer) -> bool:
+    """Whether that form is of texts, whole numbers and truths alone: no number has a fraction, and no bytes are left."""
+    return not re.search(r'"(float|double|bytes|fixed)"', json.dumps(written.schema["fields"]))
+
+
+def envelope_first(written: Writer) -> tuple[Unpack, Unpack] | None:
+    """Readers of the fields from emitted_by to tenant, and of the payload; None where the envelope is another than ours,
+    or does not come first."""
+    fields, ours = written.parsed["fields"], len(ENVELOPE)
+    if written.recursive or [(field["name"], field["type"]) for field in fields[:ours]] != _our_envelope():
+        return None
+    begin = ENVELOPE_FIELDS.index("emitted_by")
+    rest, payload = (binary.reader(written.parsed | {"fields": part}) for part in (fields[begin:ours], fields[ours:]))
+    return rest, payload
+
+
+@cache
+def _our_envelope() -> list[tuple[str, Any]]:
+    parsed = cast(dict[str, Any], fastavro.parse_schema(plain({"type": "record", "name": "E", "fields": [*ENVELOPE]})))
+    return [(field["name"], field["type"]) for field in parsed["fields"]]
 
 
 def to_json(schema: Schema) -> str:

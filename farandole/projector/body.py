@@ -10,19 +10,24 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from pydantic_core import PydanticSerializationError, to_json
+
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-def jsonb_text(payload: dict[str, Any]) -> tuple[bytes | None, bool]:
+def jsonb_text(payload: dict[str, Any], plain: bool = False) -> tuple[bytes | None, bool]:
     """The payload as JSON that Postgres takes, and whether something had to be replaced.
 
-    None where it has no JSON form at all, such as nesting beyond any limit.
+    None where it has no JSON form at all, such as nesting beyond any limit. `plain` says that it is of texts, whole numbers
+    and truths alone, which is written quicker, and the same.
 
     >>> jsonb_text({"text": "a", "score": 1})
     (b'{"text":"a","score":1}', False)
     >>> jsonb_text({"score": float("nan")})
     (b'{"score":null}', True)
     """
+    if plain and (quick := _quickly(payload)):
+        return quick, False
     try:
         text = _encode(payload)
         if "\\u0000" not in text and "NaN" not in text and "Infinity" not in text:  # cheap, and nearly always enough
@@ -32,6 +37,15 @@ def jsonb_text(payload: dict[str, Any]) -> tuple[bytes | None, bool]:
     except (RecursionError, ValueError, TypeError):
         return None, True
     return _clean_text(payload)
+
+
+def _quickly(payload: dict[str, Any]) -> bytes | None:
+    """None where it must be looked at more closely."""
+    try:
+        text = to_json(payload)
+    except (PydanticSerializationError, ValueError, RecursionError):
+        return None
+    return None if "\\u0000" in text.decode() else text  # in a str, as it is found four times sooner there
 
 
 def clean(text: str) -> str:

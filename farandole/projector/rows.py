@@ -11,13 +11,18 @@ from hashlib import blake2b
 from typing import Any
 
 from farandole import envelope
+from farandole.contracts import codec
 from farandole.contracts.codec import Writer, json_form
+from farandole.contracts.fields.scalars import Misfit
+from farandole.contracts.framing import body_at
 from farandole.contracts.lookup import Schemas
 from farandole.contracts.wire.json_form import Form
+from farandole.contracts.wire.unpacking import Read
 from farandole.errors import Poison
 from farandole.kafka import Record
 from farandole.projector.body import clean, jsonb_text
-from farandole.records import coordinates, decode, schema_keys, writer_of
+from farandole.projector.heads import REST, Head, Heads, head_of, packed_text
+from farandole.records import coordinates, decode, key_of, writer_of
 from farandole.settings import Settings
 
 #: The columns in the order in which a row is packed: those of fixed length first, in one struct.
@@ -25,20 +30,13 @@ COLUMNS = (
     "event_id",
     "trace_id",
     "occurred_at",
-    "run",
-    "hop",
-    "attempt",
     "partition",
     "offset",
     "logged_at",
     "content_hash",
     "sanitised",
     "causation_id",
-    "scope_id",
-    "part",
-    "parts",
-    "emitted_by",
-    "tenant",
+    *REST,
     "type",
     "stage",
     "outcome",
@@ -46,12 +44,10 @@ COLUMNS = (
     "value",
     "body",
 )
-_FIXED = struct.Struct("!h i16s i16s iq ii ii ii ii iq iq iq i?".replace(" ", ""))
+_FIXED = struct.Struct("!h i16s i16s iq ii iq iq iq i?".replace(" ", ""))
 _UUID = struct.Struct("!i16s")
-_INT = struct.Struct("!ii")
 _LENGTH = struct.Struct("!i")
 _NULL = _LENGTH.pack(-1)
-_NO_SCOPE = _NULL * 3
 
 #: Microseconds from 1970 to 2000, where Postgres counts from.
 _EPOCH = 946_684_800_000_000
@@ -86,12 +82,18 @@ class Rows:
 
     def batch(self, records: Sequence[Record]) -> Batch:
         """All of `records`, each as a row or as parked. Raises Unreachable when a schema cannot be looked up."""
-        self._schemas.learn(schema_keys(records))
+        keys = [key_of(record) for record in records]
+        self._schemas.learn({key for key in keys if key})
         made = Batch()
-        meanings: dict[tuple[Writer, str], _Meaning] = {}  # for this batch only: a declared schema may come later
-        for record in records:
+        meanings: dict[tuple[bytes | None, str], _Meaning] = {}  # for this batch only: a declared schema may come later
+        for record, key in zip(records, keys, strict=True):
             try:
-                row = self._row(record, meanings)
+                meaning = meanings.get((key, record.topic))
+                if meaning is None:
+                    meaning = meanings[key, record.topic] = self._meaning(
+                        writer_of(record, self._schemas), record.topic
+                    )
+                row = _quickly(record, meaning) or self._carefully(record, meaning)
             except Poison as poison:
                 made.parked.append(Parked(record, poison.cause, str(poison)))
             else:
@@ -99,14 +101,11 @@ class Rows:
                 made.rows.append(row)
         return made
 
-    def _row(self, record: Record, meanings: dict[tuple[Writer, str], _Meaning]) -> bytes:
-        written = writer_of(record, self._schemas)
-        meaning = meanings.get((written, record.topic))
-        if meaning is None:
-            meaning = meanings[written, record.topic] = self._meaning(written, record.topic)
+    def _carefully(self, record: Record, meaning: _Meaning) -> bytes:
+        written = meaning.written
         try:
             fields = decode(record, written, self._settings).fields
-            return _pack(record, fields, meaning)
+            return _pack(record, head_of(fields), fields, meaning)
         except (struct.error, TypeError, ValueError, AttributeError, OverflowError) as error:
             # a stranger's schema may give an envelope field any type
             raise Poison("invalid", f"{written.name}: an envelope field has an odd type or size: {error}") from error
@@ -115,30 +114,56 @@ class Rows:
         declared = self._schemas.meaning(written)
         outcome = declared.outcome if declared.outcome in ("done", "failed", "blocked") else None
         stage = None if declared.stage is None else str(declared.stage)
-        texts = [_text(text) for text in (written.name, stage, outcome, self._settings.bare(topic))]
+        texts = [packed_text(text) for text in (written.name, stage, outcome, self._settings.bare(topic))]
         return _Meaning(
-            b"".join(packed for packed, _ in texts), any(changed for _, changed in texts), json_form(written)
+            written,
+            b"".join(packed for packed, _ in texts),
+            any(changed for _, changed in texts),
+            json_form(written),
+            codec.plain_json(written),
+            _quick(written),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """What all records of one schema in one topic share: type, stage, outcome and topic, packed."""
+    """What all records of one schema in one topic share."""
 
-    packed: bytes
+    written: Writer
+    packed: bytes  #: type, stage, outcome and topic
     sanitised: bool
     form: Form  #: of the payload, in JSON
+    plain: bool  #: whether that is of texts, whole numbers and truths alone
+    quick: tuple[Heads, Read] | None  #: reads the envelope from the bytes, and the payload; None: not this schema's
 
 
-def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
-    """One row. Takes the envelope out of `fields`: what is left is the payload."""
-    take = fields.pop
-    event_id, trace_id, causation_id = take("event_id"), take("trace_id"), take("causation_id")
-    occurred_at, run, hop, attempt = take("occurred_at"), take("run"), take("hop"), take("attempt")
-    scope_id, part, parts = take("scope_id"), take("part"), take("parts")
-    emitted_by, changed_emitter = _text(take("emitted_by"))
-    tenant, changed_tenant = _text(take("tenant"))
-    body, changed_body = _body(fields, meaning.form)
+@lru_cache(1000)
+def _quick(written: Writer) -> tuple[Heads, Read] | None:
+    readers = codec.envelope_first(written)
+    return readers and (Heads(readers[0]), readers[1])
+
+
+def _quickly(record: Record, meaning: _Meaning) -> bytes | None:
+    """The row of a record that is as farandole writes them; None of any other, sound or not."""
+    value = record.value
+    if meaning.quick is None or not value:
+        return None
+    heads, payload = meaning.quick
+    try:
+        found = heads.read(value, body_at(value))
+        if found is None:
+            return None
+        head, at = found
+        fields, end = payload(value, at)
+    except (Misfit, IndexError):
+        return None
+    return _pack(record, head, fields, meaning) if end == len(value) else None
+
+
+def _pack(record: Record, head: Head, payload: dict[str, Any], meaning: _Meaning) -> bytes:
+    """One row."""
+    event_id, trace_id, cause, occurred_at, rest = head
+    body, changed = _body(payload, meaning)
     value = record.value or b""
     digest = blake2b(value if body is None else body, digest_size=8).digest()
     logged_at = min(max(record.timestamp_ms * 1000, _FIRST), _LAST)
@@ -147,17 +172,11 @@ def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
             _FIXED.pack(
                 len(COLUMNS),
                 16,
-                _uuid(event_id),
+                event_id,
                 16,
-                _uuid(trace_id),
+                trace_id,
                 8,
                 occurred_at - _EPOCH,
-                4,
-                run,
-                4,
-                hop,
-                4,
-                attempt,
                 4,
                 record.partition,
                 8,
@@ -167,47 +186,27 @@ def _pack(record: Record, fields: dict[str, Any], meaning: _Meaning) -> bytes:
                 8,
                 int.from_bytes(digest, "big", signed=True),
                 1,
-                changed_body or changed_emitter or changed_tenant or meaning.sanitised,
+                changed or rest.sanitised or meaning.sanitised,
             ),
-            _UUID.pack(16, _uuid(causation_id)) if causation_id else _NULL,
-            _NO_SCOPE if scope_id is None and part is None and parts is None else _scope(scope_id, part, parts),
-            emitted_by,
-            tenant,
+            _UUID.pack(16, cause) if cause else _NULL,
+            rest.packed,
             meaning.packed,
             _LENGTH.pack(len(value)),
             value,
-            _NULL if body is None else _LENGTH.pack(len(body) + 1) + b"\x01" + body,  # 1: jsonb's wire version
+            _NULL if body is None else _LENGTH.pack(len(body) + 1) + b"\x01",  # 1: jsonb's wire version
+            body or b"",
         )
     )
 
 
-def _body(fields: dict[str, Any], form: Form) -> tuple[bytes | None, bool]:
+def _body(payload: dict[str, Any], meaning: _Meaning) -> tuple[bytes | None, bool]:
     """The payload as jsonb takes it, and whether something had to be left out."""
     lost: list[Any] = []
     try:
-        body, changed = jsonb_text(form(fields, lost))
+        body, changed = jsonb_text(meaning.form(payload, lost), meaning.plain)
     except RecursionError:
         return None, True
     return body, changed or bool(lost)
-
-
-def _uuid(text: str) -> bytes:
-    return bytes.fromhex(text.replace("-", ""))
-
-
-def _scope(scope_id: str | None, part: int | None, parts: int | None) -> bytes:
-    numbers = [_NULL if number is None else _INT.pack(4, number) for number in (part, parts)]
-    return b"".join((_NULL if scope_id is None else _UUID.pack(16, _uuid(scope_id)), *numbers))
-
-
-@lru_cache(4096)
-def _text(value: str | None) -> tuple[bytes, bool]:
-    """A text column, packed, and whether it had to be sanitised."""
-    if value is None:
-        return _NULL, False
-    cleaned = clean(value)
-    data = cleaned.encode()
-    return _LENGTH.pack(len(data)) + data, cleaned != value
 
 
 def copy_data(rows: Sequence[bytes]) -> bytes:

@@ -30,6 +30,9 @@ _COPY = "COPY incoming ({}) FROM STDIN (FORMAT binary)".format(", ".join(f'"{nam
 #: Seconds. How long a claim or a release waits for the batch that is being written; the database may be frozen.
 TURN = 10.0
 
+#: Kafka's offsets are below this.
+_NEVER = 2**63
+
 #: Records. So many that are parked in one batch have a line each in the log; a stream of them must not flood it.
 TOLD = 20
 
@@ -145,8 +148,7 @@ class Store:
         starts = {(self._settings.topic(topic), number): start for (topic, number), start in stored.items()}
 
         def wanted(record: Record) -> bool:
-            start = starts.get((record.topic, record.partition))
-            return start is not None and record.offset >= start
+            return record.offset >= starts.get((record.topic, record.partition), _NEVER)
 
         kept = [both for both in zip(batch.records, batch.rows, strict=True) if wanted(both[0])]
         parked = [item for item in batch.parked if wanted(item.record)]
@@ -162,7 +164,7 @@ class Store:
         new, pending, another = 0, [(0, len(batch.rows))], False
         while pending:
             if another:  # it would be folded again
-                self._connection.execute("DELETE FROM incoming; DELETE FROM new_events")
+                self._connection.execute("DELETE FROM incoming; DELETE FROM fresh")
             start, end = pending.pop()
             try:
                 with self._connection.transaction():  # a savepoint
@@ -187,6 +189,7 @@ class Store:
         new = execute(postgres.script(_SQL["insert_new"])).rowcount
         if new < len(rows):
             execute(postgres.script(_SQL["insert_conflicts"]))
+            execute(postgres.script(_SQL["delete_known"]))
         if new:
             self._folds.run()
             self._run("notify", schema=self._settings.schema_name)

@@ -1,8 +1,9 @@
 -- job: counts add up, times widen, and of two events the one with the greater key leads, in whatever order they come.
-WITH event AS NOT MATERIALIZED (
-  SELECT *, CASE WHEN stage IS NULL AND (outcome IS NULL OR outcome = 'blocked') THEN -1  -- leaves the job where it is
-                 ELSE (run::bigint << 32) + (CASE WHEN outcome IN ('done', 'failed') THEN 1 ELSE 0 END::bigint << 31) + hop
-            END AS rank
+WITH event AS MATERIALIZED (                -- narrow, and read twice
+  SELECT trace_id, event_id, tenant, run, hop, attempt, stage, outcome, occurred_at,
+         CASE WHEN outcome IN ('done', 'failed') THEN run * 4294967296 + 2147483648 + hop
+              WHEN stage IS NOT NULL             THEN run * 4294967296 + hop
+              ELSE -1 END AS rank              -- leaves the job where it is
   FROM new_events
 ), counted AS (
   SELECT trace_id, max(tenant) AS tenant, max(run) AS run, max(hop) AS hop, max(rank) AS rank,

@@ -3,6 +3,6 @@ WITH inserted AS (
   INSERT INTO event_log
   SELECT * FROM incoming ORDER BY event_id, topic, partition, "offset"
   ON CONFLICT DO NOTHING
-  RETURNING *
+  RETURNING event_id, topic, partition, "offset"
 )
-INSERT INTO new_events SELECT * FROM inserted
+INSERT INTO fresh SELECT * FROM inserted
