@@ -163,7 +163,7 @@ def _quickly(record: Record, meaning: _Meaning) -> bytes | None:
 def _pack(record: Record, head: Head, payload: dict[str, Any], meaning: _Meaning) -> bytes:
     """One row."""
     event_id, trace_id, cause, occurred_at, rest = head
-    body, changed = _body(payload, meaning)
+    body, changed = _body(payload, meaning.form, meaning.plain)
     value = record.value or b""
     digest = blake2b(value if body is None else body, digest_size=8).digest()
     logged_at = min(max(record.timestamp_ms * 1000, _FIRST), _LAST)
@@ -199,11 +199,11 @@ def _pack(record: Record, head: Head, payload: dict[str, Any], meaning: _Meaning
     )
 
 
-def _body(payload: dict[str, Any], meaning: _Meaning) -> tuple[bytes | None, bool]:
+def _body(payload: dict[str, Any], form: Form, plain: bool) -> tuple[bytes | None, bool]:
     """The payload as jsonb takes it, and whether something had to be left out."""
     lost: list[Any] = []
     try:
-        body, changed = jsonb_text(meaning.form(payload, lost), meaning.plain)
+        body, changed = jsonb_text(form(payload, lost), plain)
     except RecursionError:
         return None, True
     return body, changed or bool(lost)
