@@ -37,7 +37,7 @@ _NOTHING = "00000000-0000-0000-0000-000000000000"
 
 
 class _Superseded(Exception):
-    """Another version is wanted by now."""
+    """Another version is wanted by now, or this one from the beginning."""
 
 
 class Builder:
@@ -105,7 +105,7 @@ class Builder:
         expected = row[0] if row else 0
         with self._connection.transaction():
             stop_projectors(self._connection)
-            self._still_wanted(projection)
+            self._still_wanted(projection, "wanted")
             self._beside.make()
             self._connection.execute("DELETE FROM projection_backlog WHERE name = %s", (projection.name,))
             self._beside.look_here()
@@ -216,16 +216,17 @@ class Builder:
             self._beside.clear()
             self._connection.execute("DELETE FROM projection_backlog WHERE name = %s", (build.projection.name,))
             self._connection.execute(
-                "UPDATE projection_build SET state = 'failed', error = %s, moved_at = now() WHERE name = %s AND hash = %s",
-                (reason, build.projection.name, build.projection.hash),
+                "UPDATE projection_build SET state = 'failed', error = %s, moved_at = now()"
+                " WHERE name = %s AND (hash, views) = (%s, %s)",
+                (reason, build.projection.name, build.projection.hash, build.projection.views),
             )
         self._progress(build.projection.name, f"failed: {reason}")
 
-    def _still_wanted(self, projection: Projection) -> tuple[Any, Any]:
-        """Hold the build's row to the end of the transaction: (reached, upto)."""
+    def _still_wanted(self, projection: Projection, state: str = "building") -> tuple[Any, Any]:
+        """Hold the build's row to the end of the transaction: (reached, upto). In another state it is wanted anew."""
         row = self._connection.execute(
-            "SELECT reached, upto FROM projection_build WHERE name = %s AND hash = %s FOR UPDATE",
-            (projection.name, projection.hash),
+            "SELECT reached, upto FROM projection_build WHERE name = %s AND hash = %s AND state = %s FOR UPDATE",
+            (projection.name, projection.hash, state),
         ).fetchone()
         if row is None:
             raise _Superseded(projection.name)

@@ -76,7 +76,7 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
     Raises ConfigurationError where it may not go: the core, one with a folder, one that others hang on.
     """
     with postgres.connect(settings, application="farandole projections") as connection:
-        known = {one.name: one for one in [*live(connection), *(build.projection for build in builds(connection))]}
+        known = sorted({one.name for one in [*live(connection), *(build.projection for build in builds(connection))]})
         if name not in known:
             raise ConfigurationError(f"no projection {name!r} in the database; there are {', '.join(known)}")
         if name == CORE:
@@ -89,7 +89,7 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
         with connection.transaction():
             stop_projectors(connection)
             try:
-                remove(connection, known[name])
+                remove(connection, name)
             except postgres.psycopg.errors.DependentObjectsStillExist as error:
                 raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
 
