@@ -73,10 +73,12 @@ def refold(
 def drop(settings: Settings, projections: Sequence[Projection], name: str) -> None:
     """Drop a projection that has no folder any more, with its tables and views.
 
-    Raises ConfigurationError where it may not go: the core, one with a folder, one that others hang on.
+    Raises ConfigurationError where it may not go: the core, one with a folder, one that others hang on or read right now.
     """
     with postgres.connect(settings, application="farandole projections") as connection:
-        known = {one.name: one for one in [*live(connection), *(build.projection for build in builds(connection))]}
+        rows = connection.execute("SELECT name FROM projection").fetchall()
+        known = {one: Projection(one, None, "", "") for (one,) in rows}  # an older version's SQL is not known
+        known |= {one.name: one for one in [*live(connection), *(build.projection for build in builds(connection))]}
         if name not in known:
             raise ConfigurationError(f"no projection {name!r} in the database; there are {', '.join(known)}")
         if name == CORE:
@@ -86,12 +88,16 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
             raise ConfigurationError(
                 f"{name} would come again with the next projector: remove its folder {folder} first"
             )
-        with connection.transaction():
-            stop_projectors(connection)
-            try:
+        try:
+            with connection.transaction():
+                stop_projectors(connection)
                 remove(connection, known[name])
-            except postgres.psycopg.errors.DependentObjectsStillExist as error:
-                raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
+        except postgres.psycopg.errors.DependentObjectsStillExist as error:
+            raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
+        except LockNotAvailable as error:
+            raise ConfigurationError(
+                f"{name} is being read: nothing was dropped; try again when that has ended"
+            ) from error
 
 
 def finish(connection: Connection[Any], settings: Settings, names: Sequence[str], progress: Progress) -> dict[str, str]:
