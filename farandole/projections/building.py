@@ -26,12 +26,10 @@ Progress = Callable[[str, str], None]
 CHUNK = 100_000
 #: So few that came meanwhile are folded while the projectors wait.
 FEW = 2_000
-#: Milliseconds for which projectors, and readers behind them, wait at most for a reader of the old tables.
-HELD = 500
 #: Seconds for which readers that began before are waited for; then they may find the new tables empty.
 OLD_READERS = 60.0
-#: Seconds between two tries to go live.
-AGAIN = 0.5
+#: Seconds between two tries to go live, at first and at most: each holds the projectors up for a moment.
+AGAIN, AGAIN_MAX = 0.5, 15.0
 
 _NOTHING = "00000000-0000-0000-0000-000000000000"
 
@@ -77,7 +75,7 @@ class Builder:
         try:
             self._build(build)
         except _Superseded:
-            self._beside.clear()
+            self._clear(build.projection)
         except (ConfigurationError, psycopg.Error) as error:
             if isinstance(error, psycopg.Error) and postgres.is_outage(error):
                 raise
@@ -92,11 +90,13 @@ class Builder:
                 self._progress(projection.name, "lacks jobs that were forgotten: they are in the event log no more")
             self._begin(projection)
         while self._fold_piece(projection):
-            pass
+            self._pause(0)
         moment = self._catch_up(projection)
         self._wait_for_readers(projection, moment)
+        again = AGAIN
         while not self._go_live(projection):
-            self._pause(AGAIN)
+            self._pause(again)
+            again = min(2 * again, AGAIN_MAX)
             self._catch_up(projection)
 
     def _begin(self, projection: Projection) -> None:
@@ -151,6 +151,7 @@ class Builder:
                 count = self._fold_backlog(projection)
             if count < FEW:
                 break
+            self._pause(0)
         row = self._connection.execute("SELECT clock_timestamp()").fetchone()
         if row is None:
             raise RuntimeError("the server knows no time")
@@ -200,7 +201,6 @@ class Builder:
                     pass
                 self._connection.execute("DROP TABLE IF EXISTS pg_temp.piece CASCADE")
                 self._beside.look_away()
-                self._connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(HELD)))
                 replace(self._connection, projection, lambda: self._beside.move(projection))
                 self._connection.execute("DELETE FROM projection_build WHERE name = %s", (projection.name,))
                 self._beside.clear()
@@ -213,8 +213,7 @@ class Builder:
     def _fail(self, build: Build, error: Exception) -> None:
         reason = told(build.projection, "fold.sql", error) if isinstance(error, psycopg.Error) else str(error)
         with self._connection.transaction():
-            self._beside.clear()
-            self._connection.execute("DELETE FROM projection_backlog WHERE name = %s", (build.projection.name,))
+            self._clear(build.projection)
             self._connection.execute(
                 "UPDATE projection_build SET state = 'failed', error = %s, moved_at = now()"
                 " WHERE name = %s AND (hash, views) = (%s, %s)",
@@ -222,11 +221,15 @@ class Builder:
             )
         self._progress(build.projection.name, f"failed: {reason}")
 
+    def _clear(self, projection: Projection) -> None:
+        self._beside.clear()
+        self._connection.execute("DELETE FROM projection_backlog WHERE name = %s", (projection.name,))
+
     def _still_wanted(self, projection: Projection, state: str = "building") -> tuple[Any, Any]:
-        """Hold the build's row to the end of the transaction: (reached, upto). In another state it is wanted anew."""
+        """Hold the build's row to the end of the transaction: (reached, upto). One that is wanted anew is in another state."""
         row = self._connection.execute(
-            "SELECT reached, upto FROM projection_build WHERE name = %s AND hash = %s AND state = %s FOR UPDATE",
-            (projection.name, projection.hash, state),
+            "SELECT reached, upto FROM projection_build WHERE name = %s AND (hash, views, state) = (%s, %s, %s) FOR UPDATE",
+            (projection.name, projection.hash, projection.views, state),
         ).fetchone()
         if row is None:
             raise _Superseded(projection.name)

@@ -73,10 +73,11 @@ def refold(
 def drop(settings: Settings, projections: Sequence[Projection], name: str) -> None:
     """Drop a projection that has no folder any more, with its tables and views.
 
-    Raises ConfigurationError where it may not go: the core, one with a folder, one that others hang on.
+    Raises ConfigurationError where it may not go: the core, one with a folder, one that others hang on or read right now.
     """
     with postgres.connect(settings, application="farandole projections") as connection:
-        known = sorted({one.name for one in [*live(connection), *(build.projection for build in builds(connection))]})
+        rows = connection.execute("SELECT name FROM projection UNION SELECT name FROM projection_build").fetchall()
+        known = sorted(one for (one,) in rows)
         if name not in known:
             raise ConfigurationError(f"no projection {name!r} in the database; there are {', '.join(known)}")
         if name == CORE:
@@ -86,12 +87,16 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
             raise ConfigurationError(
                 f"{name} would come again with the next projector: remove its folder {folder} first"
             )
-        with connection.transaction():
-            stop_projectors(connection)
-            try:
+        try:
+            with connection.transaction():
+                stop_projectors(connection)
                 remove(connection, name)
-            except postgres.psycopg.errors.DependentObjectsStillExist as error:
-                raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
+        except postgres.psycopg.errors.DependentObjectsStillExist as error:
+            raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
+        except LockNotAvailable as error:
+            raise ConfigurationError(
+                f"{name} is being read: nothing was dropped; try again when that has ended"
+            ) from error
 
 
 def finish(connection: Connection[Any], settings: Settings, names: Sequence[str], progress: Progress) -> dict[str, str]:

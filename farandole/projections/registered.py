@@ -52,7 +52,9 @@ def register(connection: Connection[Any], settings: Settings, found: Sequence[Pr
     with connection.transaction():
         number = postgres.lock_number("register", settings.schema_name)
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
-        rows = connection.execute("SELECT name, hash, views_hash FROM projection").fetchall()
+        rows = connection.execute(
+            "SELECT name, CASE WHEN fold IS NOT NULL OR error IS NULL THEN hash END, views_hash FROM projection"
+        ).fetchall()  # no hash: an older version's, which was not folded until its SQL was known
         hashes = {name: (fold, views) for name, fold, views in rows}
         for projection in found:
             fold, views = hashes.get(projection.name, (None, None))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
@@ -60,7 +59,9 @@ def test_a_table_or_view_of_the_same_name_in_public_is_left_alone(
     project: Project, database: Connection[Any], farandole_settings: Settings
 ) -> None:
     name = f"{farandole_settings.schema_name}_bought"
-    database.execute(postgres.script(f"CREATE TABLE public.{name} (n int); CREATE VIEW public.{name}_v AS SELECT 1 AS n"))
+    database.execute(
+        postgres.script(f"CREATE TABLE public.{name} (n int); CREATE VIEW public.{name}_v AS SELECT 1 AS n")
+    )
     try:
         tables, fold = TABLES.replace("seen", name), FOLD.replace("seen", name)
         seen(project, fold, tables, f"CREATE VIEW {name}_v AS SELECT count(*) AS n FROM {name};", name="bought")
