@@ -1,0 +1,207 @@
+"""Projectors without Kafka that do a plan's steps, are cut off where it says, and go on as the projector's loop does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from farandole import postgres, projections
+from farandole.contracts.lookup import Schemas
+from farandole.postgres import OUTAGES, Connection
+from farandole.projections import Projection
+from farandole.projector import outages
+from farandole.projector.folds import ProjectionChanged
+from farandole.projector.rows import Rows
+from farandole.projector.store import Place, Store
+from farandole.settings import Settings
+from tests.integration.proof.plans import Claim, Cut, Fold, Meeting, Refold, Release, Step
+from tests.integration.proof.world import PLACES, World
+from tests.wire import Way, Wire
+
+#: Seconds for a step that ought to take milliseconds; then something waits for ever.
+PATIENCE = 60.0
+
+#: Seconds that a step is given to end or to wait for a lock while another one is held; some wait by looking again and again.
+MEANWHILE = 1.0
+
+
+class Crew:
+    """Up to three projectors and whoever refolds, each behind a wire of its own; made once, `begin` for each plan."""
+
+    def __init__(self, settings: Settings, found: list[Projection], schemas: Schemas) -> None:
+        self._observer: Connection[Any] = postgres.connect(settings, application="observer")
+        self._found = found
+        self._builder = Wire(settings)
+        self._wires = [Wire(settings) for _ in range(3)]
+        self._rows = Rows(schemas, settings)
+        self._pool = ThreadPoolExecutor(2)
+        self.members: list[Member] = []
+
+    def begin(self, world: World, count: int) -> None:
+        """Share the places out."""
+        self.end()
+        self.members = [
+            Member(world, self._found, self._rows, self._wires[number], f"p{number}") for number in range(count)
+        ]
+        for number, member in enumerate(self.members):
+            member.claim(PLACES[number::count])
+
+    def end(self) -> None:
+        for member in self.members:
+            member.close()
+        self.members = []
+
+    def close(self) -> None:
+        self.end()
+        for wire in (self._builder, *self._wires):
+            wire.close()
+        self._pool.shutdown()
+        self._observer.close()
+
+    def do(self, step: Step | Meeting, look: Callable[[], None]) -> None:
+        """`look` is called in the middle of a meeting."""
+        if isinstance(step, Meeting):
+            self._meet(step, look)
+        else:
+            self._wire(step).arm(step.cut.at if step.cut else 0, step.cut.way if step.cut else Way.PASS)
+            self._attempt(step, step.cut)
+
+    def finish(self) -> None:
+        """One projector takes all that is left."""
+        last = self.members[0]
+        self._wire(Release(0)).arm()
+        last.claim(PLACES)
+        for _ in range(3):
+            last.fold(10_000, 0)
+
+    def refold(self) -> None:
+        self._builder.arm()
+        projections.refold(self._builder.settings, self._found)
+
+    def _attempt(self, step: Step, cut: Cut | None) -> None:
+        try:
+            self._act(step)
+        except (*OUTAGES, ProjectionChanged) as failure:
+            outages.only(failure)
+            self._wire(step).arm()
+            if isinstance(step, Refold):
+                self._builder.cut()
+            else:
+                self._member(step.who).recover(killed=cut is not None and cut.killed)
+
+    def _act(self, step: Step) -> None:
+        match step:
+            case Fold(who, most, again):
+                self._member(who).fold(most, again)
+            case Claim(who, places):
+                self._member(who).claim([PLACES[number % len(PLACES)] for number in places])
+            case Release(who):
+                self._member(who).release()
+            case Refold():
+                projections.refold(self._builder.settings, self._found)
+
+    def _meet(self, meeting: Meeting, look: Callable[[], None]) -> None:
+        first, second = meeting.first, meeting.second
+        if self._wire(first) is self._wire(second):  # one at a time
+            second = Fold((getattr(first, "who", 0) + 1) % len(self.members), 3)
+        if self._wire(first) is self._wire(second):
+            second = Refold()
+        held, goes_on = threading.Event(), threading.Event()
+
+        def hold() -> Way:
+            held.set()
+            assert goes_on.wait(PATIENCE)
+            return meeting.way
+
+        self._wire(second).arm()
+        self._wire(first).arm(meeting.at, hold)
+        acting = self._pool.submit(self._attempt, first, None)
+        acting.add_done_callback(lambda _: held.set())
+        assert held.wait(PATIENCE)
+        try:
+            beside = self._pool.submit(self._attempt, second, None)
+            self._await_end_or_lock(beside, self._wire(second))
+            look()
+        finally:
+            goes_on.set()
+        done, _ = wait([acting, beside], PATIENCE)
+        assert len(done) == 2, f"this never ends: {meeting}"
+        for future in done:
+            future.result()
+
+    def _await_end_or_lock(self, future: Future[None], wire: Wire) -> None:
+        deadline = time.monotonic() + MEANWHILE
+        waiting = "SELECT count(*) FROM unnest(%s::int[]) AS pid WHERE pg_blocking_pids(pid) <> '{}'"
+        while time.monotonic() < deadline and not wait([future], 0.005).done:
+            row = self._observer.execute(waiting, (wire.pids,)).fetchone()
+            if row and row[0]:
+                return
+
+    def _member(self, who: int) -> Member:
+        return self.members[who % len(self.members)]
+
+    def _wire(self, step: Step) -> Wire:
+        return self._builder if isinstance(step, Refold) else self._member(step.who).wire
+
+
+class Member:
+    """One projector: what Kafka has assigned to it, what the database has granted, and where it believes to be."""
+
+    def __init__(self, world: World, found: Sequence[Projection], rows: Rows, wire: Wire, owner: str) -> None:
+        self._world, self._found, self._rows = world, found, rows
+        self._owner, self._lives = owner, 1
+        self.wire = wire
+        self.assigned: set[Place] = set()
+        self.epochs: dict[Place, int] = {}
+        self.positions: dict[Place, int] = {}
+        self._store = self._open()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def claim(self, places: Sequence[Place]) -> None:
+        self.assigned |= set(places)
+        for place, claim in self._store.claim(places).items():
+            assert claim.gap is None
+            self.epochs[place] = claim.epoch
+            self.positions[place] = -1 if claim.next_offset is None else claim.next_offset
+
+    def release(self) -> None:
+        mine, self.epochs = self.epochs, {}
+        self.assigned.clear()
+        self._store.release(mine)
+
+    def fold(self, most: int, again: int) -> None:
+        """The next records of every partition; an end counts when it was reached, as a batch's does in the loop."""
+        records, reached = [], {}
+        for place in self.epochs:
+            start, lies = self.positions[place], [item.record for item in self._world.lies[place]]
+            ahead = [record for record in lies if record.offset >= start]
+            taken = ahead[:most]
+            end = self._world.ends[place] if len(taken) == len(ahead) else taken[-1].offset + 1
+            if end > start:
+                reached[place] = end
+            records += [record for record in lies if record.offset < start][-again:] if again else []
+            records += taken
+        if not reached:
+            return
+        folded = self._store.fold(self._rows.batch(records), reached, dict(self.epochs))
+        for place in folded.refused:
+            del self.epochs[place]
+            self.assigned.discard(place)
+        self.positions |= {place: end for place, end in reached.items() if place not in folded.refused}
+
+    def recover(self, killed: bool) -> None:
+        """As after an outage: a new connection, and from where the database says. After a kill under another name."""
+        self._store.close()
+        self._lives += killed
+        self.epochs.clear()
+        self.positions.clear()
+        self._store = self._open()
+        self.claim(sorted(self.assigned))
+
+    def _open(self) -> Store:
+        return Store(self.wire.settings, self._found, f"{self._owner}.{self._lives}")
