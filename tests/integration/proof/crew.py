@@ -69,6 +69,10 @@ class Crew:
             self._wire(step).arm(step.cut.at if step.cut else 0, step.cut.way if step.cut else Way.PASS)
             self._attempt(step, step.cut)
 
+    def asked(self, step: Step) -> int:
+        """Messages that whoever does such a step has sent since the last one began."""
+        return self._wire(step).asked
+
     def finish(self) -> None:
         """One projector takes all that is left."""
         last = self.members[0]

@@ -33,12 +33,21 @@ class Truth:
         with self._connection.transaction():
             offsets = self._positions()
             logged = self._logged()
-            below = [item for place in offsets for item in self._world.lies[place] if item.record.offset < offsets[place]]
+            below = [
+                item for place in offsets for item in self._world.lies[place] if item.record.offset < offsets[place]
+            ]
             stayed = self._stayed(logged, below)
             self._conflicts(stayed, below)
             self._folds(stayed, below)
         if whole:
-            assert {place: end for place, end in self._world.ends.items() if end} == {p: o for p, o in offsets.items() if o}
+            assert {place: end for place, end in self._world.ends.items() if end} == {
+                p: o for p, o in offsets.items() if o
+            }
+
+    @property
+    def folded(self) -> int:
+        """Offsets passed, over all partitions, as of the last look."""
+        return sum(self._offsets.values())
 
     def _empty(self) -> None:
         names = self._connection.execute(
@@ -53,7 +62,9 @@ class Truth:
     def _positions(self) -> dict[Place, int]:
         rows = self._connection.execute("SELECT topic, partition, coalesce(next_offset, 0) FROM projector_offset")
         offsets = {(topic, partition): offset for topic, partition, offset in rows}
-        back = {place: (was, offsets.get(place)) for place, was in self._offsets.items() if offsets.get(place, -1) < was}
+        back = {
+            place: (was, offsets.get(place)) for place, was in self._offsets.items() if offsets.get(place, -1) < was
+        }
         assert not back, f"offsets went back: {back}"
         self._offsets = offsets
         return offsets
@@ -87,9 +98,7 @@ class Truth:
 
     def _conflicts(self, stayed: dict[str, Lies], below: list[Lies]) -> None:
         self._disputed = [
-            item
-            for item in below
-            if item.happened and item.content != stayed[item.happened.fields["event_id"]].content
+            item for item in below if item.happened and item.content != stayed[item.happened.fields["event_id"]].content
         ]
         assert self._coordinates("conflict") == sorted(
             (*self._place(item), item.record.offset) for item in self._disputed
@@ -104,7 +113,9 @@ class Truth:
         for trace, was in self._jobs.items():
             now = jobs[trace].row
             if was.row.status in oracle.TERMINAL and now.run == was.row.run:
-                assert now.status in oracle.TERMINAL, f"{trace} was {was.row.status} and is {now.status} in the same run"
+                assert now.status in oracle.TERMINAL, (
+                    f"{trace} was {was.row.status} and is {now.status} in the same run"
+                )
         self._jobs = jobs
 
     def _place(self, item: Lies) -> Place:
