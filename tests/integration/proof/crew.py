@@ -29,7 +29,7 @@ MEANWHILE = 1.0
 
 
 class Crew:
-    """Up to three projectors and whoever refolds, each behind a wire of its own; made once, `begin` for each plan."""
+    """Up to three projectors and whoever refolds, each behind a wire of its own; they stay connected from plan to plan."""
 
     def __init__(self, settings: Settings, found: list[Projection], schemas: Schemas) -> None:
         self._observer: Connection[Any] = postgres.connect(settings, application="observer")
@@ -38,24 +38,28 @@ class Crew:
         self._wires = [Wire(settings) for _ in range(3)]
         self._rows = Rows(schemas, settings)
         self._pool = ThreadPoolExecutor(2)
+        self._all: list[Member] = []
         self.members: list[Member] = []
 
     def begin(self, world: World, count: int) -> None:
         """Share the places out."""
-        self.end()
-        self.members = [
-            Member(world, self._found, self._rows, self._wires[number], f"p{number}") for number in range(count)
-        ]
+        for wire in (self._builder, *self._wires):
+            wire.arm()
+        while len(self._all) < count:
+            number = len(self._all)
+            self._all.append(Member(self._found, self._rows, self._wires[number], f"p{number}"))
+        self.members = self._all[:count]
         for number, member in enumerate(self.members):
-            member.claim(PLACES[number::count])
+            member.begin(world, PLACES[number::count])
 
-    def end(self) -> None:
-        for member in self.members:
+    def renew(self) -> None:
+        """Leave no connection in the state a failure has left it in."""
+        for member in self._all:
             member.close()
-        self.members = []
+        self._all = []
 
     def close(self) -> None:
-        self.end()
+        self.renew()
         for wire in (self._builder, *self._wires):
             wire.close()
         self._pool.shutdown()
@@ -154,14 +158,21 @@ class Crew:
 class Member:
     """One projector: what Kafka has assigned to it, what the database has granted, and where it believes to be."""
 
-    def __init__(self, world: World, found: Sequence[Projection], rows: Rows, wire: Wire, owner: str) -> None:
-        self._world, self._found, self._rows = world, found, rows
+    def __init__(self, found: Sequence[Projection], rows: Rows, wire: Wire, owner: str) -> None:
+        self._found, self._rows = found, rows
         self._owner, self._lives = owner, 1
         self.wire = wire
         self.assigned: set[Place] = set()
         self.epochs: dict[Place, int] = {}
         self.positions: dict[Place, int] = {}
         self._store = self._open()
+
+    def begin(self, world: World, places: Sequence[Place]) -> None:
+        """A plan of its own: nothing is remembered but the connection."""
+        self._world = world
+        for kept in (self.assigned, self.epochs, self.positions):
+            kept.clear()
+        self.claim(places)
 
     def close(self) -> None:
         self._store.close()

@@ -30,23 +30,24 @@ class Stage:
 
     def begin(self, plan: Plan) -> None:
         world = World(self.settings, plan.slots, plan.log)
-        self.crew.end()
         self.truth.begin(world)
         self.crew.begin(world, plan.projectors)
 
     def carry_out(self, plan: Plan) -> None:
         """Step by step, with a look after each; then to the end of the log, and all again from event_log."""
-        self.begin(plan)
-        for step in plan.steps:
-            self.crew.do(step, self.truth.look)
-            self.truth.look()
-        self.finish()
+        try:
+            self.begin(plan)
+            for step in plan.steps:
+                self.crew.do(step, self.truth.look)
+                self.truth.look()
+            self.finish()
+        except BaseException:
+            self.crew.renew()
+            raise
 
-    def finish(self, refold: bool = True) -> None:
+    def finish(self) -> None:
         self.crew.finish()
         self.truth.look(whole=True)
-        if not refold:
-            return
         self.crew.refold()
         self.truth.look(whole=True)
 
