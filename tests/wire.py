@@ -33,7 +33,8 @@ class Way(Enum):
 class Wire:
     """Listens on a free port of the loopback address, for any number of connections one after the other or at once.
 
-    `asked` counts the messages since `arm`; `pids` are the server's processes behind the connections that are open.
+    `asked` counts the messages since `arm`; `pids` are the server's processes behind the connections that are open. While
+    `open` is false, nobody gets through.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -42,8 +43,9 @@ class Wire:
         self._lock = threading.Lock()
         self._links: set[_Link] = set()
         self._then: Callable[[], Way] = lambda: Way.PASS
-        self._at = 0
+        self._at, self._saying = 0, b""
         self.asked = 0
+        self.open = True
         self.settings = settings.model_copy(update={"database_url": SecretStr(self._url())})
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -52,10 +54,13 @@ class Wire:
         with self._lock:
             return [link.pid for link in self._links if link.pid]
 
-    def arm(self, at: int = 0, then: Way | Callable[[], Way] = Way.PASS) -> None:
-        """At the `at`-th message from now (0: never) do what `then` is, or returns; it may wait meanwhile."""
+    def arm(self, at: int = 0, then: Way | Callable[[], Way] = Way.PASS, saying: bytes = b"") -> None:
+        """At the `at`-th message from now (0: never) do what `then` is, or returns; it may wait meanwhile.
+
+        Only messages are counted whose statement holds the bytes `saying`.
+        """
         with self._lock:
-            self.asked, self._at = 0, at
+            self.asked, self._at, self._saying = 0, at, saying
             self._then = then if callable(then) else lambda: then
 
     def cut(self) -> None:
@@ -69,9 +74,11 @@ class Wire:
         self._listener.close()
         self.cut()
 
-    def decide(self) -> Way:
-        """Called for each message of a client."""
+    def decide(self, statement: bytes) -> Way:
+        """Called for each message of a client, with the statement that it belongs to."""
         with self._lock:
+            if self._saying not in statement:
+                return Way.PASS
             self.asked += 1
             if self.asked != self._at:
                 return Way.PASS
@@ -91,6 +98,9 @@ class Wire:
         with suppress(OSError):  # closed
             while True:
                 client, _ = self._listener.accept()
+                if not self.open:
+                    client.close()
+                    continue
                 try:
                     server = socket.create_connection((self._target.hostname or "", self._target.port or 5432))
                 except OSError:  # the database is away
@@ -133,8 +143,10 @@ class _Link:
 
     def _forward(self) -> None:
         """What the client says; its first message has no type."""
+        statement = b""
         for kind, message in _messages(self._client, greeting=True):
-            way = self._wire.decide() if kind in _ASKS else Way.PASS
+            statement = message if kind in b"PQ" else statement
+            way = self._wire.decide(statement) if kind in _ASKS else Way.PASS
             if way is Way.BEFORE:
                 return
             self._swallowing = way is Way.ANSWERED and kind not in b"Ed"  # those are not answered by themselves

@@ -1,10 +1,10 @@
-"""Projectors without Kafka that do a plan's steps, are cut off where it says, and go on as the projector's loop does."""
+"""Projectors that do a plan's steps, are cut off where it says, and meet each other in the middle of them."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -15,8 +15,9 @@ from farandole.projections import Projection
 from farandole.projector import outages
 from farandole.projector.folds import ProjectionChanged
 from farandole.projector.rows import Rows
-from farandole.projector.store import Place, Store
+from farandole.projector.store import Place
 from farandole.settings import Settings
+from tests.integration.proof.member import Member
 from tests.integration.proof.plans import Claim, Cut, Fold, Meeting, Refold, Release, Step
 from tests.integration.proof.world import PLACES, World
 from tests.wire import Way, Wire
@@ -71,7 +72,10 @@ class Crew:
             self._meet(step, look)
         else:
             self._wire(step).arm(step.cut.at if step.cut else 0, step.cut.way if step.cut else Way.PASS)
+            refused = self._not_theirs(step)
             self._attempt(step, step.cut)
+            if isinstance(step, Fold) and not self._member(step.who).interrupted:
+                assert self._member(step.who).refused == refused, "partitions refused, and those that are another's"
 
     def asked(self, step: Step) -> int:
         """Messages that whoever does such a step has sent since the last one began."""
@@ -88,6 +92,17 @@ class Crew:
     def refold(self) -> None:
         self._builder.arm()
         projections.refold(self._builder.settings, self._found)
+
+    def _not_theirs(self, step: Step) -> set[Place]:
+        """The partitions in a batch that is coming, whose rows in the database name another owner or epoch."""
+        if not isinstance(step, Fold):
+            return set()
+        member = self._member(step.who)
+        rows = self._observer.execute("SELECT topic, partition, owner, epoch FROM projector_offset").fetchall()
+        theirs = {
+            (row[0], row[1]) for row in rows if (row[2], row[3]) == (member.name, member.epochs.get((row[0], row[1])))
+        }
+        return member.ahead(step.most) - theirs
 
     def _attempt(self, step: Step, cut: Cut | None) -> None:
         try:
@@ -153,70 +168,3 @@ class Crew:
 
     def _wire(self, step: Step) -> Wire:
         return self._builder if isinstance(step, Refold) else self._member(step.who).wire
-
-
-class Member:
-    """One projector: what Kafka has assigned to it, what the database has granted, and where it believes to be."""
-
-    def __init__(self, found: Sequence[Projection], rows: Rows, wire: Wire, owner: str) -> None:
-        self._found, self._rows = found, rows
-        self._owner, self._lives = owner, 1
-        self.wire = wire
-        self.assigned: set[Place] = set()
-        self.epochs: dict[Place, int] = {}
-        self.positions: dict[Place, int] = {}
-        self._store = self._open()
-
-    def begin(self, world: World, places: Sequence[Place]) -> None:
-        """A plan of its own: nothing is remembered but the connection."""
-        self._world = world
-        for kept in (self.assigned, self.epochs, self.positions):
-            kept.clear()
-        self.claim(places)
-
-    def close(self) -> None:
-        self._store.close()
-
-    def claim(self, places: Sequence[Place]) -> None:
-        self.assigned |= set(places)
-        for place, claim in self._store.claim(places).items():
-            assert claim.gap is None
-            self.epochs[place] = claim.epoch
-            self.positions[place] = -1 if claim.next_offset is None else claim.next_offset
-
-    def release(self) -> None:
-        mine, self.epochs = self.epochs, {}
-        self.assigned.clear()
-        self._store.release(mine)
-
-    def fold(self, most: int, again: int) -> None:
-        """The next records of every partition; an end counts when it was reached, as a batch's does in the loop."""
-        records, reached = [], {}
-        for place in self.epochs:
-            start, lies = self.positions[place], [item.record for item in self._world.lies[place]]
-            ahead = [record for record in lies if record.offset >= start]
-            taken = ahead[:most]
-            end = self._world.ends[place] if len(taken) == len(ahead) else taken[-1].offset + 1
-            if end > start:
-                reached[place] = end
-            records += [record for record in lies if record.offset < start][-again:] if again else []
-            records += taken
-        if not reached:
-            return
-        folded = self._store.fold(self._rows.batch(records), reached, dict(self.epochs))
-        for place in folded.refused:
-            del self.epochs[place]
-            self.assigned.discard(place)
-        self.positions |= {place: end for place, end in reached.items() if place not in folded.refused}
-
-    def recover(self, killed: bool) -> None:
-        """As after an outage: a new connection, and from where the database says. After a kill under another name."""
-        self._store.close()
-        self._lives += killed
-        self.epochs.clear()
-        self.positions.clear()
-        self._store = self._open()
-        self.claim(sorted(self.assigned))
-
-    def _open(self) -> Store:
-        return Store(self.wire.settings, self._found, f"{self._owner}.{self._lives}")
