@@ -1,24 +1,23 @@
-"""A commit whose answer never comes, swallowed on its way or killed with the database: one of both, and it is found out."""
+"""Postgres away, and killed in a commit whose answer never comes: that commit is one of both, and work goes on by itself."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+
+import pytest
 
 from farandole import postgres
-from farandole.postgres import Connection, sql
+from farandole.postgres import sql
 from farandole.settings import Settings, load_settings
 from farandole.stack.stack import Stack
-from tests import oracle
+from tests.commands import typed
 from tests.eventually import eventually
-from tests.integration.projection_service import make_topics, running, send
-from tests.integration.projection_tables import jobs, one, prepare, stage_times
+from tests.integration.projection_tables import one
 from tests.integration.proof.stage import PROVE
-from tests.journeys import Fact, Submitted, facts, new_fact
-from tests.wire import Way, Wire, wired
+from tests.integration.proof.traffic import EVENTS, HELD, OFFSETS, Traffic, projecting
+from tests.journeys import Submitted, facts, new_fact
+from tests.wire import Way, Wire
 
 #: Kills of Postgres; more until both outcomes were seen, at most `MOST`.
 ROUNDS, MOST = max(2, PROVE // 20), 40
@@ -29,47 +28,7 @@ DELAY = 100_000
 #: Events that are sent at once.
 BATCH = 20
 
-HELD = "SELECT count(*) FROM projector_offset WHERE owner IS NOT NULL"
-EVENTS = "SELECT count(*) FROM event_log"
-OFFSETS = "SELECT sum(coalesce(next_offset, 0))::int FROM projector_offset"
 WAITS = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event = 'SyncRep'"
-
-
-class Traffic:
-    """What was sent to a namespace, and what its tables must come to."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._sent: list[Fact] = []
-
-    def send(self, chosen: Sequence[Fact]) -> None:
-        send(self._settings, chosen)
-        self._sent += chosen
-
-    @property
-    def happened(self) -> list[oracle.Happened]:
-        return oracle.once(fact.happened for fact in self._sent)
-
-    def folded(self, database: Connection[Any]) -> bool:
-        return bool(one(database, EVENTS) == len(self.happened))
-
-    def must_be_all(self, database: Connection[Any]) -> None:
-        """Nothing lost, nothing doubled, nothing parked, and the offsets are those of what was sent."""
-        assert jobs(database) == oracle.jobs(self.happened)
-        assert stage_times(database) == oracle.stage_times(self.happened)
-        assert one(database, "SELECT (SELECT count(*) FROM parked) + (SELECT count(*) FROM conflict)") == 0
-        assert one(database, OFFSETS) == len(self._sent)
-
-
-@contextmanager
-def projecting(settings: Settings) -> Iterator[tuple[Wire, Traffic]]:
-    """A real projector whose connection to the database is a wire, with its partitions claimed."""
-    make_topics(settings)
-    prepare(settings)
-    with wired(settings) as wire, running(wire.settings):
-        with postgres.connect(settings) as database:
-            eventually(lambda: one(database, HELD) > 0)
-        yield wire, Traffic(settings)
 
 
 def at_commit(wire: Wire, way: Way) -> threading.Event:
@@ -156,3 +115,27 @@ def configure(settings: Settings, wanted: dict[str, str]) -> None:
             return row is not None and min(row[0], 1) == changed
 
     eventually(taken)
+
+
+def test_while_the_database_is_stopped_nothing_is_parked_and_all_resumes_by_itself(
+    farandole_outages: Stack, farandole_namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Case P7: until the projector has tried in vain twice; with `make prove` for a minute, and the broker goes as well."""
+    settings = load_settings(**asdict(farandole_outages.endpoints), namespace=farandole_namespace)
+    with projecting(settings) as (_, traffic):
+        traffic.send(facts(300, 40))
+        farandole_outages.postgres.stop()
+        traffic.send(facts(301, 40))
+        eventually(lambda: caplog.text.count("waiting seconds=") > 1)
+        threading.Event().wait(60 if PROVE else 0)
+        unready = typed(settings, "status")
+        assert unready.returncode and "Postgres" in unready.stdout + unready.stderr
+        if PROVE:
+            farandole_outages.kafka.stop()
+            farandole_outages.kafka.start()
+        traffic.send(facts(302, 40))
+        farandole_outages.postgres.start()
+        with postgres.connect(settings) as database:
+            eventually(lambda: traffic.folded(database), seconds=120)
+            traffic.must_be_all(database)
+            assert one(database, HELD)
