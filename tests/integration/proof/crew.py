@@ -18,7 +18,7 @@ from farandole.projector.rows import Rows
 from farandole.projector.store import Place
 from farandole.settings import Settings
 from tests.integration.proof.member import Member
-from tests.integration.proof.plans import Claim, Cut, Fold, Meeting, Refold, Release, Step
+from tests.integration.proof.plans import Claim, Cut, Fold, Meeting, Prepare, Refold, Release, Step
 from tests.integration.proof.world import PLACES, World
 from tests.wire import Way, Wire
 
@@ -85,8 +85,8 @@ class Crew:
         """One projector takes all that is left."""
         last = self.members[0]
         self._wire(Release(0)).arm()
-        last.claim(PLACES)
-        for _ in range(3):
+        for _ in range(3):  # what was prepared, what is left, and nothing
+            last.claim(PLACES)
             last.fold(10_000, 0)
 
     def refold(self) -> None:
@@ -98,11 +98,12 @@ class Crew:
         if not isinstance(step, Fold):
             return set()
         member = self._member(step.who)
+        member.prepare(step.most)
+        assert member.waiting
+        _, reached, epochs = member.waiting
         rows = self._observer.execute("SELECT topic, partition, owner, epoch FROM projector_offset").fetchall()
-        theirs = {
-            (row[0], row[1]) for row in rows if (row[2], row[3]) == (member.name, member.epochs.get((row[0], row[1])))
-        }
-        return member.ahead(step.most) - theirs
+        theirs = {(row[0], row[1]) for row in rows if (row[2], row[3]) == (member.name, epochs.get((row[0], row[1])))}
+        return reached.keys() - theirs
 
     def _attempt(self, step: Step, cut: Cut | None) -> None:
         try:
@@ -119,6 +120,8 @@ class Crew:
         match step:
             case Fold(who, most, again):
                 self._member(who).fold(most, again)
+            case Prepare(who, most):
+                self._member(who).prepare(most)
             case Claim(who, places):
                 self._member(who).claim([PLACES[number % len(PLACES)] for number in places])
             case Release(who):

@@ -24,6 +24,7 @@ class Member:
         self.positions: dict[Place, int] = {}
         self.refused: set[Place] = set()  #: of the last batch
         self.interrupted = False  #: the last batch
+        self.waiting: tuple[list[Record], dict[Place, int], dict[Place, int]] | None = None
         self._store = self._open()
 
     @property
@@ -32,7 +33,7 @@ class Member:
 
     def begin(self, world: World, places: Sequence[Place]) -> None:
         """A plan of its own: nothing is remembered but the connection."""
-        self._world = world
+        self._world, self.waiting = world, None
         for kept in (self.assigned, self.epochs, self.positions):
             kept.clear()
         self.claim(places)
@@ -52,21 +53,23 @@ class Member:
         self.assigned.clear()
         self._store.release(mine)
 
-    def ahead(self, most: int) -> set[Place]:
-        """Partitions of which the next batch will have something."""
-        return set(self._next(most)[1])
+    def prepare(self, most: int) -> None:
+        """The next records of every partition, with the right to write them as it is now."""
+        self.waiting = self.waiting or (*self._next(most), dict(self.epochs))
 
     def fold(self, most: int, again: int) -> None:
-        """The next records of every partition, and before them the last ones of those that were folded."""
+        """What was prepared before, else what is next; and once more the last records of those that were folded."""
+        self.prepare(most)
+        assert self.waiting
+        (records, reached, epochs), self.waiting = self.waiting, None
         self.refused, self.interrupted = set(), True
-        records, reached = self._next(most)
         if reached:
-            before = [item.record for place in self.epochs for item in self._world.lies[place]]
+            before = [item.record for place in reached for item in self._world.lies[place]]
             before = [record for record in before if record.offset < self.positions[self._place(record)]]
             before = before[-again:] if again else []
-            folded = self._store.fold(self._rows.batch([*before, *records]), reached, dict(self.epochs))
+            folded = self._store.fold(self._rows.batch([*before, *records]), reached, epochs)
             for place in folded.refused:
-                del self.epochs[place]
+                self.epochs.pop(place, None)
                 self.assigned.discard(place)
             self.positions |= {place: end for place, end in reached.items() if place not in folded.refused}
             self.refused = set(folded.refused)
@@ -92,6 +95,7 @@ class Member:
         """As after an outage: a new connection, and from where the database says. After a kill under another name."""
         self._store.close()
         self._lives += killed
+        self.waiting = None
         self.epochs.clear()
         self.positions.clear()
         self._store = self._open()

@@ -82,6 +82,15 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepare:
+    """A batch is made ready; it is the projector's next one to be written, whatever happens until then."""
+
+    who: int
+    most: int
+    cut: None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """Kafka has given these partitions to the projector; whoever had them learns of it when the database refuses."""
 
@@ -103,7 +112,7 @@ class Refold:
     cut: Cut | None = None
 
 
-Step = Fold | Claim | Release | Refold
+Step = Fold | Prepare | Claim | Release | Refold
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +148,9 @@ _MAYBE = st.none() | _CUT
 def _steps(cut: st.SearchStrategy[Cut | None]) -> st.SearchStrategy[Step]:
     folds = st.builds(Fold, _WHO, st.integers(1, 4), _small(2), cut)
     claims = st.builds(Claim, _WHO, st.frozensets(_small(7), min_size=1), cut)
+    prepared = st.builds(Prepare, _WHO, st.integers(1, 4))
     others = st.one_of(st.builds(Release, _WHO, cut), st.builds(Refold, cut))
-    return st.one_of(folds, folds, folds, folds, claims, claims, others)
+    return st.one_of(folds, folds, folds, folds, prepared, claims, claims, others)
 
 
 def plans() -> st.SearchStrategy[Plan]:

@@ -40,7 +40,7 @@ MINE = frozenset(number for number, (_, partition) in enumerate(PLACES) if parti
 OTHERS = frozenset(range(len(PLACES))) - MINE
 BEFORE: list[Step] = [Claim(0, MINE), Claim(1, OTHERS), Fold(1, 10)]
 BATCH = Fold(0, 100)
-REST: dict[str, Step] = {
+REST: dict[str, Refold | Claim | Release] = {
     "refold": Refold(),
     "claim": Claim(0, OTHERS),
     "release": Release(1),
