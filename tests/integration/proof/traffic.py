@@ -27,15 +27,15 @@ class Traffic:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._sent: list[Fact] = []
+        self.sent: list[Fact] = []
 
     def send(self, chosen: Sequence[Fact]) -> None:
         send(self._settings, chosen)
-        self._sent += chosen
+        self.sent += chosen
 
     @property
     def happened(self) -> list[oracle.Happened]:
-        return oracle.once(fact.happened for fact in self._sent)
+        return oracle.once(fact.happened for fact in self.sent)
 
     def folded(self, database: Connection[Any]) -> bool:
         return bool(one(database, EVENTS) == len(self.happened))
@@ -45,7 +45,7 @@ class Traffic:
         assert jobs(database) == oracle.jobs(self.happened)
         assert stage_times(database) == oracle.stage_times(self.happened)
         assert one(database, "SELECT (SELECT count(*) FROM parked) + (SELECT count(*) FROM conflict)") == 0
-        assert one(database, OFFSETS) == len(self._sent)
+        assert one(database, OFFSETS) == len(self.sent)
 
 
 @contextmanager
