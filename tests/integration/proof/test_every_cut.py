@@ -16,12 +16,12 @@ from tests.wire import Way
 #: Two jobs: one is done before a late event, the other fails, is blocked and begins anew.
 SLOTS = [
     Slot(job=0, kind=0, run=0, hop=0, moment=0, attempt=1),
-    Slot(job=0, kind=1, run=0, hop=1, moment=2, attempt=2),
+    Slot(job=0, kind=1, run=0, hop=1, moment=0, attempt=2),
     Slot(job=0, kind=4, run=0, hop=3, moment=0, attempt=1),
     Slot(job=1, kind=1, run=0, hop=1, moment=1, attempt=1),
     Slot(job=1, kind=3, run=0, hop=2, moment=1, attempt=1),
     Slot(job=1, kind=5, run=0, hop=2, moment=1, attempt=1),
-    Slot(job=1, kind=2, run=1, hop=1, moment=2, attempt=1),
+    Slot(job=1, kind=2, run=1, hop=1, moment=0, attempt=1),
 ]
 #: What the other projector has folded before (partition 1), and what is folded in one batch (partition 0).
 LOG: list[Lying] = [
