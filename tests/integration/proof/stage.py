@@ -17,7 +17,7 @@ from tests.integration.proof.truth import Truth
 from tests.integration.proof.world import CONSTRAINT, World
 
 #: How much is to be tried: 0 in an ordinary run, plans of the property test with `make prove N=…`.
-PROVE = int(os.environ.get("FARANDOLE_PROVE") or 0)
+PROVE = int(os.environ.get("PROVE") or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,6 @@ def stage(farandole_settings: Settings) -> Iterator[Stage]:
 @example(
     plan=Plan(TIE, [Good(0, 0), Good(0, 0)], 2, [Prepare(0, 1), Claim(1, ALL), Fold(1, 9), Claim(0, ALL), Fold(0, 1)])
 )
-@pytest.mark.timeout(300 + PROVE)
 def test_any_plan_gives_the_tables_of_the_fold_in_plain_python(plan: Plan, stage: Stage) -> None:
     """Partitions move between projectors, zombies write on, records come twice, with other content or as no event at all,
     connections are cut at any message, refolds run beside: what must hold is looked at after every step."""
