@@ -45,9 +45,13 @@ class Stage:
             self.crew.renew()
             raise
 
-    def finish(self) -> None:
+    def catch_up(self) -> None:
+        """To the end of the log."""
         self.crew.finish()
         self.truth.look(whole=True)
+
+    def finish(self) -> None:
+        self.catch_up()
         self.crew.refold()
         self.truth.look(whole=True)
 

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from farandole.settings import Settings
-from tests.integration.proof.plans import Claim, Fold, Good, Lying, Meeting, Plan, Slot, Step
-from tests.integration.proof.stage import Stage, staged
+from tests.integration.proof.plans import Claim, Fold, Good, Lying, Meeting, Plan, Refold, Slot, Step
+from tests.integration.proof.stage import PROVE, Stage, staged
 from tests.integration.proof.world import PLACES
 from tests.wire import Way
 
 #: Two jobs with two events each, of one topic.
 SLOTS = [Slot(job, 1, 0, hop, 0, 1) for hop in (0, 1) for job in (0, 1)]
 FIRST = frozenset(number for number, (_, partition) in enumerate(PLACES) if partition == 0)
+LOG: list[Lying] = [Good(0, 0), Good(1, 0), Good(3, 1), Good(1, 1)]
 SHARES: list[Step] = [Claim(0, FIRST), Claim(1, frozenset(range(len(PLACES))) - FIRST)]
 
 
@@ -24,29 +25,44 @@ def stage(farandole_settings: Settings) -> Iterator[Stage]:
         yield ready
 
 
-def meet(stage: Stage, log: list[Lying]) -> None:
-    """Partition 0 is folded by one projector, held at each of its messages, and partition 1 by the other meanwhile."""
-    at = messages = 1
+def meet(stage: Stage, log: list[Lying], first: Step, second: Step, some: int = 0) -> None:
+    """`first` is held at each of its messages (or at about `some` of them) while `second` runs."""
+    at, every, messages = 1, 1, 1
     while at <= messages:
         stage.begin(Plan(SLOTS, log, 2, []))
         for step in SHARES:
             stage.crew.do(step, stage.truth.look)
-        stage.crew.do(Meeting(Fold(0, 10), at, Way.PASS, Fold(1, 10)), stage.truth.look)
+        stage.crew.do(Meeting(first, at, Way.PASS, second), stage.truth.look)
         assert not any(member.interrupted for member in stage.crew.members), "one of them was broken off"
-        stage.truth.look(whole=True)
-        messages = stage.crew.asked(Fold(0, 10))
-        at += 1
+        stage.truth.look()
+        messages = stage.crew.asked(first)
+        every = every if PROVE or not some else max(1, messages // some)
+        stage.catch_up()
+        at += every
     assert messages > 5
 
 
 def test_two_projectors_that_fold_two_jobs_crosswise_at_once_do_not_wait_in_a_circle(stage: Stage) -> None:
     """Case P5: (J1, J2) and (J2, J1)."""
-    meet(stage, [Good(0, 0), Good(1, 0), Good(3, 1), Good(2, 1)])
+    meet(stage, [Good(0, 0), Good(1, 0), Good(3, 1), Good(2, 1)], Fold(0, 10), Fold(1, 10))
 
 
 def test_two_projectors_with_the_same_events_crosswise_at_once_count_them_once(stage: Stage) -> None:
     """Case P5: each has the other's events as duplicates."""
-    meet(stage, [Good(0, 0), Good(1, 0), Good(1, 1), Good(0, 1)])
+    meet(stage, [Good(0, 0), Good(1, 0), Good(1, 1), Good(0, 1)], Fold(0, 10), Fold(1, 10))
+
+
+def test_a_projector_that_stands_still_in_its_batch_is_waited_for_or_refused(stage: Stage) -> None:
+    """Case K6, for projectors: its partitions are claimed by another one meanwhile."""
+    meet(stage, [Good(0, 0), Good(1, 0)], Fold(0, 10), Claim(1, FIRST), some=8)
+
+
+def test_a_refold_that_stands_still_anywhere_misses_no_batch_and_counts_none_twice(stage: Stage) -> None:
+    meet(stage, LOG, Refold(), Fold(0, 10), some=6)
+
+
+def test_a_batch_that_stands_still_anywhere_is_in_the_refold_that_runs_meanwhile(stage: Stage) -> None:
+    meet(stage, LOG, Fold(0, 10), Refold(), some=6)
 
 
 def test_a_batch_of_a_new_event_a_duplicate_and_another_new_one_counts_the_new_ones_once(stage: Stage) -> None:
