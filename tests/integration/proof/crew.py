@@ -149,7 +149,7 @@ class Crew:
         assert held.wait(PATIENCE)
         try:
             beside = self._pool.submit(self._attempt, second, None)
-            self._await_end_or_lock(beside, self._wire(second))
+            self._await_end_or_lock(beside, second)
             look()
         finally:
             goes_on.set()
@@ -158,13 +158,16 @@ class Crew:
         for future in done:
             future.result()
 
-    def _await_end_or_lock(self, future: Future[None], wire: Wire) -> None:
+    def _await_end_or_lock(self, future: Future[None], step: Step) -> None:
         deadline = time.monotonic() + MEANWHILE
-        waiting = "SELECT count(*) FROM unnest(%s::int[]) AS pid WHERE pg_blocking_pids(pid) <> '{}'"
-        while time.monotonic() < deadline and not wait([future], 0.005).done:
-            row = self._observer.execute(waiting, (wire.pids,)).fetchone()
-            if row and row[0]:
-                return
+        while time.monotonic() < deadline and not wait([future], 0.005).done and not self.waits(step):
+            pass
+
+    def waits(self, step: Step) -> bool:
+        """Whether whoever does the step waits for a lock of somebody else."""
+        query = "SELECT count(*) FROM unnest(%s::int[]) AS pid WHERE pg_blocking_pids(pid) <> '{}'"
+        row = self._observer.execute(query, (self._wire(step).pids,)).fetchone()
+        return bool(row and row[0])
 
     def _member(self, who: int) -> Member:
         return self.members[who % len(self.members)]
