@@ -144,6 +144,19 @@ def advisory_lock(
             connection.execute("SELECT pg_advisory_unlock(%s)", (number,))
 
 
+@contextmanager
+def try_advisory_lock(connection: Connection[Any], *parts: str) -> Iterator[bool]:
+    """Hold the lock of a name for the block if nobody else does; whether that is so. It ends with the connection."""
+    number = lock_number(*parts)
+    row = connection.execute("SELECT pg_try_advisory_lock(%s)", (number,)).fetchone()
+    mine = bool(row and row[0])
+    try:
+        yield mine
+    finally:
+        if mine and not connection.broken:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (number,))
+
+
 def script(text: str) -> sql.SQL:
     """SQL from a .sql file: many statements, no parameters, sent as it stands."""
     return sql.SQL(text)
@@ -165,4 +178,5 @@ __all__ = [
     "psycopg",
     "script",
     "sql",
+    "try_advisory_lock",
 ]

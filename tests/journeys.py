@@ -84,11 +84,12 @@ class Fact:
 
     event: type[Event]
     fields: dict[str, Any]
+    payload: dict[str, Any] = field(default_factory=dict)  #: beside the text
 
     @property
     def happened(self) -> Happened:
         written = codec.contract(self.event, "jobs").writer
-        return Happened(self.fields, written.stage, written.outcome)
+        return Happened(self.fields, written.stage, written.outcome, written.name, {"text": "hello"} | self.payload)
 
 
 def facts(seed: int, count: int) -> list[Fact]:
@@ -126,4 +127,4 @@ def new_fact(event: type[Event], trace: str | None = None, cause: Fact | None = 
 
 
 def written(log: Log, chosen: Sequence[Fact], partition: int = 0) -> list[Record]:
-    return [log.append(fact.event, fact.fields, partition) for fact in chosen]
+    return [log.append(fact.event, fact.fields, partition, **fact.payload) for fact in chosen]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -19,7 +20,8 @@ class Happened:
     fields: dict[str, Any]
     stage: str | None
     outcome: str | None
-    payload: dict[str, Any] | None = None  #: what `data` shows of it
+    type: str = ""
+    body: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def at(self) -> datetime:
@@ -114,7 +116,7 @@ def _data(journey: Iterable[Happened]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for event in sorted(journey, key=lambda event: event.key):
         if event.stage is not None:
-            found[event.stage] = event.payload
+            found[event.stage] = event.body
     return found
 
 
@@ -133,3 +135,110 @@ def stage_times(events: Iterable[Happened]) -> dict[tuple[str, date], tuple[int,
         )
         for place, there in found.items()
     }
+
+
+#: When an agent claimed an event, by (event id, agent, run).
+Claims = Mapping[tuple[str, str, int], datetime]
+
+
+@dataclass(slots=True)
+class Lengths:
+    """How many pairs of an event and its cause have a length, and the longest whole time among them."""
+
+    whole: int = 0
+    waiting: int = 0
+    working: int = 0
+    longest: timedelta = timedelta(0)
+
+
+def stage_counts(events: Iterable[Happened], claims: Claims) -> dict[tuple[str, date, int], Lengths]:
+    """By stage, UTC day and bucket: how long it took from a cause to its event, and to the claim between them."""
+    every = once(events)
+    causes = {(event.fields["trace_id"], event.fields["event_id"]): event for event in every}
+    found: dict[tuple[str, date, int], Lengths] = {}
+    for event in every:
+        cause = causes.get((event.fields["trace_id"], event.fields["causation_id"] or ""))
+        if event.stage is None or cause is None:
+            continue
+
+        whole = max(event.at - cause.at, timedelta(0))
+        place = _at(found, event, whole)
+        place.whole += 1
+        place.longest = max(place.longest, whole)
+        agent = event.fields["emitted_by"].split(" ")[0]
+        claimed = claims.get((cause.fields["event_id"], agent, event.fields["run"]))
+        if claimed is not None:
+            waiting = min(max(claimed - cause.at, timedelta(0)), whole)
+            _at(found, event, waiting).waiting += 1
+            _at(found, event, whole - waiting).working += 1
+    return found
+
+
+def _at(found: dict[tuple[str, date, int], Lengths], event: Happened, length: timedelta) -> Lengths:
+    return found.setdefault((str(event.stage), event.at.date(), bucket(length)), Lengths())
+
+
+def bucket(length: timedelta) -> int:
+    """Eight buckets to each doubling, of equal width: 0 for none, 8 * 1023 for one second."""
+    seconds = length / timedelta(seconds=1)
+    if not seconds:
+        return 0
+    fraction, exponent = math.frexp(seconds)  # from 1/2 to 1, times 2 to the exponent
+    return 8 * (exponent - 1 + 1023) + int((2 * fraction - 1) * 8)
+
+
+def throughput(events: Iterable[Happened]) -> dict[datetime, tuple[int, int, int, int, int]]:
+    """(events, begun, done, failed, blocked) by UTC minute."""
+    minutes: dict[datetime, Counter[str]] = {}
+    for event in once(events):
+        count = minutes.setdefault(event.at.replace(second=0, microsecond=0), Counter())
+        count["events"] += 1
+        count["begun"] += event.fields["causation_id"] is None
+        count[str(event.outcome)] += 1
+    return {
+        minute: (count["events"], count["begun"], count["done"], count["failed"], count["blocked"])
+        for minute, count in minutes.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """What is told of failures that have agent, outcome and cause in common."""
+
+    times: int
+    first_seen: datetime
+    last_seen: datetime
+    last_event: str
+    last_job: str
+    last_error: str | None
+
+
+def failures(events: Iterable[Happened]) -> dict[tuple[str, str, str], Failures]:
+    """By agent, outcome (blocked, failed) and cause."""
+    found: dict[tuple[str, str, str], list[Happened]] = {}
+    for event in once(events):
+        if event.outcome in ("blocked", "failed"):
+            agent = _told(event, "agent") or event.fields["emitted_by"].split(" ")[0]
+            cause = _told(event, "cause", "reason") or event.type
+            if event.type.endswith(".JobDiscarded"):
+                cause = "discarded"
+            found.setdefault((agent[:200], event.outcome, cause[:200]), []).append(event)
+    return {key: _failures(there) for key, there in found.items()}
+
+
+def _failures(there: list[Happened]) -> Failures:
+    last = max(there, key=lambda event: (event.at, event.fields["event_id"]))
+    error = _told(last, "error", "detail", "reason")
+    return Failures(
+        times=len(there),
+        first_seen=min(event.at for event in there),
+        last_seen=last.at,
+        last_event=last.fields["event_id"],
+        last_job=last.fields["trace_id"],
+        last_error=None if error is None else error[:500],
+    )
+
+
+def _told(event: Happened, *names: str) -> str | None:
+    """The first of these that the event says something under."""
+    return next((str(event.body[name]) for name in names if event.body.get(name) is not None), None)

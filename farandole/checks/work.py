@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from farandole import health, projections, reading
 from farandole.examination import Examination, Finding, need
+from farandole.projections.states import states
 
 #: What each count of trouble means for a person.
 _TROUBLES = {
@@ -19,21 +20,15 @@ _TROUBLES = {
 def check_projections(state: Examination) -> Iterator[Finding]:
     """projections: the folders are right and folded as they are now"""
     found = projections.discover(need(state.project, "a project"))
-    folded = reading.projection_states(need(state.migrated and state.database, "a migrated database"))
-    state.folded = projections.CORE in folded
-    late = [one.name for one in found if folded.get(one.name, ("", None))[0] != one.hash]
-    for name, (_, suspended) in folded.items():
-        if suspended:
-            yield Finding(
-                "projections",
-                "problem",
-                f"{name} is suspended: {suspended}",
-                f"mend it, then `farandole projections refold {name}`",
-            )
+    stand = states(need(state.migrated and state.database, "a migrated database"), found)
+    state.folded = any(one.name == projections.CORE and one.live_since for one in stand)
+    for one in stand:
+        if one.error:
+            what = f"{one.name}: {one.error}" if one.state == "failed" else f"{one.name} is suspended: {one.error}"
+            yield Finding("projections", "problem", what, f"mend it, then `farandole projections refold {one.name}`")
+    late = [f"{one.name} ({one.state})" for one in stand if one.state in ("new", "changed", "wanted", "building")]
     if late:
-        yield Finding(
-            "projections", "warning", f"not folded as they are now: {', '.join(late)}", "a projector does so at start"
-        )
+        yield Finding("projections", "warning", f"not live yet: {', '.join(late)}", "a projector builds them")
     else:
         yield Finding("projections", "ok", ", ".join(one.name for one in found))
 

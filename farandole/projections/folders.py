@@ -14,14 +14,15 @@ from farandole.project import Project
 CORE = "job_state"
 
 _TABLE = re.compile(r"^\s*CREATE\s+TABLE\s+IF\s+NOT\s+EXISTS\s+(\w+)", re.IGNORECASE | re.MULTILINE)
+_VIEW = re.compile(r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?VIEW\s+(\w+)", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """One folder: the tables, how they are folded from `new_events`, and the views people read."""
+    """The tables, how they are folded from `new_events`, and the views people read."""
 
     name: str
-    folder: Path
+    folder: Path | None  #: None: known from the database alone
     tables: str
     fold: str
     views: str = ""
@@ -38,6 +39,19 @@ class Projection:
     @property
     def table_names(self) -> list[str]:
         return _TABLE.findall(self.tables)
+
+    @property
+    def view_names(self) -> list[str]:
+        return _VIEW.findall(self.views)
+
+    @property
+    def where(self) -> str:
+        """What errors in its files are told with."""
+        return self.name if self.folder is None else str(self.folder)
+
+    def text(self, file: str) -> str:
+        """Of `tables.sql`, `fold.sql` or `views.sql`."""
+        return {"tables.sql": self.tables, "fold.sql": self.fold, "views.sql": self.views}[file]
 
 
 def discover(project: Project | None) -> list[Projection]:

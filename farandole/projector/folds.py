@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from farandole import postgres
@@ -12,44 +11,90 @@ from farandole.projections import CORE, Projection
 
 log = logging.getLogger("farandole.projector")
 
+#: A fold that takes longer is suspended: everything else waits for it.
+SLOWEST = "60s"
 
-class ProjectionChanged(Exception):
-    """Another projector has installed another version of a projection; this one waits rather than folds the old way."""
+_LEARN = """
+SELECT name, hash, 'live' FROM projection WHERE error IS NULL
+UNION ALL
+SELECT name, hash, 'building' FROM projection_build WHERE state = 'building'
+ORDER BY 1
+"""
+_BACKLOG = """
+INSERT INTO projection_backlog (name, event_id)
+SELECT name, event_id FROM new_events CROSS JOIN unnest(%s::text[]) AS name ORDER BY name, event_id
+ON CONFLICT DO NOTHING
+"""
+
+
+class NotLive(Exception):
+    """The core is not there (yet): nothing is folded without it."""
 
 
 class Folds:
     """The folds of one connection; `learn` and `run` belong to a batch's transaction."""
 
-    def __init__(self, connection: Connection[Any], projections: Sequence[Projection]) -> None:
+    def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
-        self._projections = projections
+        self._known: dict[tuple[str, str], Projection] = {}
         self._live: list[Projection] = []
+        self._building: list[str] = []
 
     def learn(self) -> None:
-        """What is to be folded. Called under the offset locks: what changes it holds all of them."""
-        rows = self._connection.execute("SELECT name, hash, suspended FROM projection").fetchall()
-        known = {name: (hash_, suspended) for name, hash_, suspended in rows}
-        for projection in self._projections:
-            if known.get(projection.name, ("", None))[0] != projection.hash:
-                raise ProjectionChanged(projection.name)
-        self._live = [projection for projection in self._projections if known[projection.name][1] is None]
+        """What is to be folded. Called under the offset locks: what changes it holds all of them.
+
+        Raises NotLive without a core.
+        """
+        rows = self._connection.execute(_LEARN).fetchall()
+        self._building = [name for name, _, state in rows if state == "building"]
+        self._live = [self._projection(name, hash_) for name, hash_, state in rows if state == "live"]
+        self._live.sort(key=lambda one: (one.name != CORE, one.name))
+        if not self._live or self._live[0].name != CORE:
+            raise NotLive(f"the projection {CORE} is not live")
 
     def run(self) -> None:
-        """Fold the rows of `new_events` into every live projection, the core first."""
-        for projection in self._live:
-            self._fold(projection)
+        """Fold the rows of `new_events` into every live projection, the core first; builds are told their ids."""
+        for projection in list(self._live):
+            if projection.name == CORE:  # belongs to the transaction: what fails it is parked
+                self._connection.execute(postgres.script(projection.fold), prepare=False)
+            else:
+                self._fold(projection)
+        if self._building:
+            self._connection.execute(_BACKLOG, (self._building,))
+
+    def _projection(self, name: str, hash_: str) -> Projection:
+        if (name, hash_) not in self._known:
+            row = self._connection.execute(
+                "SELECT name, NULL, tables, fold FROM projection WHERE name = %s", (name,)
+            ).fetchone()
+            if row is None or row[3] is None:
+                raise NotLive(f"the projection {name} was folded by an older version; its SQL is not known yet")
+            self._known[name, hash_] = Projection(*row)
+        return self._known[name, hash_]
 
     def _fold(self, projection: Projection) -> None:
-        """The core fold belongs to the transaction; another one that fails is suspended and the rest go on."""
-        if projection.name == CORE:
-            self._connection.execute(postgres.script(projection.fold), prepare=False)
-            return
+        """Under a savepoint, in one round trip; a fold that fails is suspended and the others go on."""
+        text = (
+            f"SAVEPOINT fold; SET LOCAL statement_timeout = '{SLOWEST}';\n{projection.fold}\n;"
+            "SET LOCAL statement_timeout = 0; RELEASE SAVEPOINT fold"
+        )
         try:
-            with self._connection.transaction():
-                self._connection.execute(postgres.script(projection.fold), prepare=False)
+            self._connection.execute(postgres.script(text), prepare=False)
         except psycopg.Error as error:
-            if postgres.is_outage(error):
+            if postgres.is_outage(error) and not _too_slow(error):
                 raise
-            reason = str(error.diag.message_primary or error)
-            log.error("projection_suspended projection=%s: %s; see `farandole projections`", projection.name, reason)
-            self._connection.execute("UPDATE projection SET suspended = %s WHERE name = %s", (reason, projection.name))
+            self._connection.execute("ROLLBACK TO SAVEPOINT fold; RELEASE SAVEPOINT fold")
+            self._suspend(projection, error)
+
+    def _suspend(self, projection: Projection, error: psycopg.Error) -> None:
+        reason = f"it took longer than {SLOWEST}" if _too_slow(error) else str(error.diag.message_primary or error)
+        log.error("projection_suspended projection=%s: %s; see `farandole projections status`", projection.name, reason)
+        self._connection.execute(
+            "UPDATE projection SET error = %s WHERE name = %s AND hash = %s", (reason, projection.name, projection.hash)
+        )
+        self._live = [one for one in self._live if one is not projection]
+
+
+def _too_slow(error: psycopg.Error) -> bool:
+    """Cancelled by the clock, not by a person."""
+    return isinstance(error, psycopg.errors.QueryCanceled) and "timeout" in str(error.diag.message_primary)

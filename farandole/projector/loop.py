@@ -17,9 +17,8 @@ from farandole.contracts.lookup import Schemas
 from farandole.errors import Stopped
 from farandole.kafka import KafkaError, KafkaException, Message, Record, TopicPartition
 from farandole.postgres import OUTAGES
-from farandole.projections import Projection
 from farandole.projector import outages
-from farandole.projector.folds import ProjectionChanged
+from farandole.projector.folds import NotLive
 from farandole.projector.outsider import Outsider
 from farandole.projector.partitions import Partitions
 from farandole.projector.rows import Rows
@@ -59,15 +58,14 @@ class _Writing:
 class Projector:
     """One consumer and one connection: the next batch is decoded while the database writes the one before."""
 
-    def __init__(self, settings: Settings, found: list[Projection], stop: Stop) -> None:
+    def __init__(self, settings: Settings, stop: Stop) -> None:
         self._settings = settings
-        self._projections = found
         self._stop = stop
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns():x}"
         self._bare = cache(settings.bare)
         self._rows = Rows(Schemas(settings), settings)
         self._consumer = kafka.consumer(settings, settings.group("projector"))
-        self._partitions = Partitions(settings, self._consumer, Store(settings, found, self._owner))
+        self._partitions = Partitions(settings, self._consumer, Store(settings, self._owner))
         self._outsider = Outsider(settings)
         self._writer = ThreadPoolExecutor(1, "projector-writer")
         self._writing: _Writing | None = None
@@ -84,7 +82,7 @@ class Projector:
                     self._callbacks_went_well()
                     self._fold(records, ends)
                     self._look_around()
-                except (*OUTAGES, ProjectionChanged, KafkaException) as failure:
+                except (*OUTAGES, NotLive, KafkaException) as failure:
                     self._wait_out(failure)
             self._leave()
         finally:
@@ -191,7 +189,7 @@ class Projector:
         try:
             self._settle()
             self._partitions.release()
-        except (*OUTAGES, ProjectionChanged, KafkaException) as failure:
+        except (*OUTAGES, NotLive, KafkaException) as failure:
             log.warning("left_without_release: %s", failure)
         self._copy_offsets(last=True)
 
@@ -233,7 +231,7 @@ class Projector:
 
     def _reconnect(self) -> None:
         self._partitions.store.close()
-        self._partitions.store = Store(self._settings, self._projections, self._owner)
+        self._partitions.store = Store(self._settings, self._owner)
         self._partitions.failure = None
         self._partitions.reclaim(self._partitions.assigned)
 

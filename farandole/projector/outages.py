@@ -5,12 +5,12 @@ from __future__ import annotations
 from farandole import kafka, postgres
 from farandole.errors import FarandoleError, Stopped
 from farandole.kafka import KafkaException
-from farandole.projector.folds import ProjectionChanged
+from farandole.projector.folds import NotLive
 
 
 def only(failure: Exception) -> None:
     """Raise what waiting does not mend."""
-    if isinstance(failure, ProjectionChanged) or postgres.is_outage(failure) or kafka.is_outage(failure):
+    if isinstance(failure, NotLive) or postgres.is_outage(failure) or kafka.is_outage(failure):
         return
     if isinstance(failure, FarandoleError):
         raise failure
@@ -23,6 +23,6 @@ def away(failure: Exception) -> str:
 
 
 def bound(failure: Exception, lasted: float, limit: float) -> None:
-    """Raise Stopped when an outage has lasted more than `limit` seconds. A projection that changes is no outage."""
-    if lasted > limit and not isinstance(failure, ProjectionChanged):
+    """Raise Stopped when an outage has lasted more than `limit` seconds. A core that is not there yet is no outage."""
+    if lasted > limit and not isinstance(failure, NotLive):
         raise Stopped(f"{away(failure)} was away for more than {limit:.0f} s: {failure}")

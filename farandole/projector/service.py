@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from farandole import migrate, projections, topics
+from farandole import migrate, postgres, projections, topics
+from farandole.errors import ConfigurationError
 from farandole.project import Project
+from farandole.projections import Projection
+from farandole.projections.installing import finish
+from farandole.projections.replacing import live
+from farandole.projector.builds import Builds, said
 from farandole.projector.loop import Projector, Stop
 from farandole.projector.partitions import pattern
 from farandole.settings import Settings
@@ -16,12 +21,12 @@ log = logging.getLogger("farandole.projector")
 def run_projector(settings: Settings, project: Project | None, stop: Stop) -> None:
     """Fold until `stop` is set: the batch in hand is finished and the partitions are given back.
 
-    Raises ConfigurationError for a projection that is wrong, Unreachable when broker or database do not answer at the
+    Raises ConfigurationError when the core is wrong, Unreachable when broker or database do not answer at the
     start, Stopped when the database stays away longer than settings.outage_seconds.
     """
     found = projections.discover(project)
     migrate.migrate(settings)
-    projections.install(settings, found, lambda name, what: log.info("projection projection=%s %s", name, what))
+    _register(settings, found)
     _ensure_schema_topic(settings)
     log.info(
         "projector topics=%s group=%s projections=%s",
@@ -29,7 +34,25 @@ def run_projector(settings: Settings, project: Project | None, stop: Stop) -> No
         settings.group("projector"),
         ",".join(projection.name for projection in found),
     )
-    Projector(settings, found, stop).run()
+    with Builds(settings):
+        Projector(settings, stop).run()
+
+
+def _register(settings: Settings, found: list[Projection]) -> None:
+    """What the folders want is built in the background, but for the core: nothing is folded without it.
+
+    Where nothing was logged yet there is nothing to do, and all are there at once.
+    """
+    with postgres.connect(settings, application="farandole projections") as connection:
+        for problem in projections.register(connection, settings, found):
+            log.error("projection_views: %s; the old views stay", problem)
+        row = connection.execute("SELECT EXISTS (SELECT FROM event_log)").fetchone()
+        begun = row is None or row[0]
+        core_is_live = any(one.name == projections.CORE for one in live(connection))
+        names = [one.name for one in found if not begun or (one.name == projections.CORE and not core_is_live)]
+        failed = finish(connection, settings, names, said)
+    if projections.CORE in failed:
+        raise ConfigurationError(failed[projections.CORE])
 
 
 def _ensure_schema_topic(settings: Settings) -> None:

@@ -14,7 +14,6 @@ from farandole import postgres
 from farandole.errors import Unreachable
 from farandole.kafka import Record
 from farandole.postgres import Connection, Jsonb, psycopg
-from farandole.projections import Projection
 from farandole.projector.folds import Folds
 from farandole.projector.rows import COLUMNS, Batch, Parked, copy_data, parked_row
 from farandole.settings import Settings
@@ -60,13 +59,13 @@ class Store:
     One call at a time: a claim or a release waits for the batch that is being written.
     """
 
-    def __init__(self, settings: Settings, projections: Sequence[Projection], owner: str) -> None:
+    def __init__(self, settings: Settings, owner: str) -> None:
         self._settings = settings
         self._owner = owner
         self._turn = threading.Lock()
         self._connection: Connection[Any] = postgres.connect(settings, application=f"farandole projector {owner}")
         self._connection.execute(postgres.script(_SQL["session"]), prepare=False)
-        self._folds = Folds(self._connection, projections)
+        self._folds = Folds(self._connection)
 
     def close(self) -> None:
         self._connection.close()
@@ -95,7 +94,7 @@ class Store:
     def fold(self, batch: Batch, reached: Mapping[Place, int], epochs: Mapping[Place, int]) -> Folded:
         """Write a batch and the offsets `reached`, in one transaction. Partitions claimed by others are left out.
 
-        Raises `folds.ProjectionChanged`, and whatever the database says: then nothing was written, or (where the connection
+        Raises `folds.NotLive`, and whatever the database says: then nothing was written, or (where the connection
         broke at the commit) everything; the stored offsets tell.
         """
         with self._turn, self._connection.transaction():

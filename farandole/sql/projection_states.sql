@@ -1,2 +1,2 @@
 -- projection_states: every projection that was ever folded, how it was defined then, and what suspended it
-SELECT name, hash, suspended FROM projection ORDER BY name
+SELECT name, hash, error AS suspended FROM projection ORDER BY name

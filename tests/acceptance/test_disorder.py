@@ -11,7 +11,17 @@ from farandole import postgres
 from farandole.kafka import Record
 from farandole.settings import Settings
 from tests import oracle
-from tests.integration.projection_tables import Folder, jobs, one, places, prepare, stage_times
+from tests.integration.projection_tables import (
+    Folder,
+    failures,
+    jobs,
+    one,
+    places,
+    prepare,
+    stage_counts,
+    stage_times,
+    throughput,
+)
 from tests.journeys import Log, facts
 
 
@@ -46,5 +56,8 @@ def test_every_batch_size_and_two_projectors_give_the_tables_of_the_fold_in_plai
     with postgres.connect(farandole_settings) as database:
         assert jobs(database) == oracle.jobs(happened)
         assert stage_times(database) == oracle.stage_times(happened)
+        assert stage_counts(database) == oracle.stage_counts(happened, {})
+        assert throughput(database) == oracle.throughput(happened)
+        assert failures(database) == oracle.failures(happened)
         assert one(database, "SELECT count(*) FROM event_log") == len(oracle.once(happened))
         assert one(database, "SELECT (SELECT count(*) FROM conflict) + (SELECT count(*) FROM parked)") == 0

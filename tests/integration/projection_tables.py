@@ -14,7 +14,7 @@ from farandole.projections import Projection
 from farandole.projector.rows import Rows
 from farandole.projector.store import Folded, Place, Store
 from farandole.settings import Settings
-from tests import journeys
+from tests import journeys, oracle
 from tests.oracle import JobRow, Shown
 
 
@@ -31,7 +31,7 @@ class Folder:
 
     def __init__(self, settings: Settings, owner: str, places: Sequence[Place]) -> None:
         self.settings = settings
-        self.store = Store(settings, projections.discover(find_project()), owner)
+        self.store = Store(settings, owner)
         self.rows = Rows(journeys.schemas(settings), settings)
         self.epochs = {place: claim.epoch for place, claim in self.store.claim(places).items()}
 
@@ -65,6 +65,26 @@ def shown(connection: Connection[Any]) -> dict[str, Shown]:
 def stage_times(connection: Connection[Any]) -> dict[tuple[str, date], tuple[int, int, datetime, datetime]]:
     rows = connection.execute("SELECT stage, day, events, attempts, first_at, last_at FROM stage_times").fetchall()
     return {(row[0], row[1]): tuple(row[2:]) for row in rows}
+
+
+def stage_counts(connection: Connection[Any]) -> dict[tuple[str, date, int], oracle.Lengths]:
+    rows = connection.execute(
+        "SELECT stage, day, bucket, whole, waiting, working, longest FROM stage_times_counts"
+    ).fetchall()
+    return {(row[0], row[1], row[2]): oracle.Lengths(*row[3:]) for row in rows}
+
+
+def throughput(connection: Connection[Any]) -> dict[datetime, tuple[int, int, int, int, int]]:
+    rows = connection.execute("SELECT minute, events, begun, done, failed, blocked FROM throughput").fetchall()
+    return {row[0]: tuple(row[1:]) for row in rows}
+
+
+def failures(connection: Connection[Any]) -> dict[tuple[str, str, str], oracle.Failures]:
+    rows = connection.execute(
+        "SELECT agent, outcome, cause, times, first_seen, last_seen, last_event::text, last_job::text, last_error"
+        " FROM failures"
+    ).fetchall()
+    return {(row[0], row[1], row[2]): oracle.Failures(*row[3:]) for row in rows}
 
 
 def one(connection: Connection[Any], query: str) -> Any:

@@ -60,7 +60,7 @@ def test_migrating_twice_applies_once(farandole_settings: Settings) -> None:
 def test_projections_are_listed_before_and_after_they_are_folded() -> None:
     assert {row["state"] for row in rows("projections", "list")} == {"new"}
     assert farandole("projections", "refold") == "refolded every projection from 0 events\n"
-    assert {row["state"] for row in rows("projections", "list")} == {"folded"}
+    assert {row["state"] for row in rows("projections", "list")} == {"live"}
     assert "no projection 'nothing'" in CliRunner().invoke(app, ["projections", "refold", "nothing"]).output
 
 

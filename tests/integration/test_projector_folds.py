@@ -236,5 +236,5 @@ def test_a_projection_that_fails_is_suspended_and_the_others_go_on(
     folder.fold(records[:1])
     folder.fold(records[1:])
     assert one(database, "SELECT count(*) FROM job") == 2
-    assert "never" in one(database, "SELECT suspended FROM projection WHERE name = 'stage_times'")
+    assert "never" in one(database, "SELECT error FROM projection WHERE name = 'stage_times'")
     assert one(database, "SELECT count(*) FROM parked") == 0

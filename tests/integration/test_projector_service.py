@@ -61,6 +61,30 @@ def test_what_lies_in_kafka_is_folded_and_garbage_is_parked(
     assert one(database, "SELECT count(*) FROM projector_offset WHERE owner IS NOT NULL") == 0
 
 
+def test_a_fold_that_changed_is_built_while_the_projector_goes_on(
+    farandole_settings: Settings, database: Connection[Any]
+) -> None:
+    chosen, later = facts(22, 50), facts(23, 20)
+    happened = [fact.happened for fact in [*chosen, *later]]
+    send(farandole_settings, chosen)
+    with running(farandole_settings):
+        eventually(lambda: count(database) == len(oracle.once(happened[: len(chosen)])))
+    database.execute(
+        "UPDATE projection SET hash = 'older' WHERE name = 'stage_times'; UPDATE stage_times SET events = 7"
+    )
+    with postgres.connect(farandole_settings) as other, ExitStack() as building:  # as if another one was being built
+        building.enter_context(postgres.advisory_lock(other, "projections", farandole_settings.schema_name))
+        with running(farandole_settings):
+            send(farandole_settings, later)
+            eventually(lambda: count(database) == len(oracle.once(happened)))
+            assert one(database, "SELECT state FROM projection_build") == "wanted"
+            assert stage_times(database) != oracle.stage_times(happened)
+            building.close()
+            eventually(lambda: one(database, "SELECT count(*) FROM projection_build") == 0)
+    assert stage_times(database) == oracle.stage_times(happened)
+    assert jobs(database) == oracle.jobs(happened)
+
+
 def test_the_marker_of_a_transaction_leaves_no_lag(farandole_settings: Settings, database: Connection[Any]) -> None:
     """Case K7: the stored position, and its copy in Kafka, lie past the marker that follows the event."""
     send(farandole_settings, [new_fact(Done)], "test.tx")

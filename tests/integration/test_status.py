@@ -161,7 +161,7 @@ def test_the_projector_is_shown_with_what_waits_for_a_person(shop: Shop) -> None
     found = standing()["projector"]
     assert (found["lag"]["records"], found["parked"], found["gaps"], found["suspended"]) == (2, 0, [], {})
     shop.run("UPDATE projector_offset SET gap = 'offset 1 is out of range'")
-    shop.run("INSERT INTO projection (name, hash, suspended) VALUES ('totals', 'x', 'division by zero')")
+    shop.run("INSERT INTO projection (name, hash, error) VALUES ('totals', 'x', 'division by zero')")
     found = standing(code=ExitCode.STANDS_STILL)
     assert found["still"] == [
         "projector: gap: orders.placed [0]: offset 1 is out of range",

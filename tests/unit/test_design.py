@@ -114,6 +114,7 @@ DOCUMENTS = [
         "docs/glossary.md",
         "docs/limits.md",
         "docs/operations.md",
+        "docs/queries.md",
     ),
 ]
 

@@ -16,7 +16,7 @@ import pytest
 import farandole
 from farandole import Client, Event, Submission, personal
 from farandole.settings import Settings
-from farandole.testing import running_flow
+from farandole.testing import check_projection, running_flow
 
 #: Left out: these run when they are imported, or only under alembic.
 NOT_IMPORTED = (
@@ -43,6 +43,7 @@ class Submitted(Event, topic="jobs.submitted", stage="submitted", ingest=True):
 GIVEN: dict[str, Any] = {
     "UTC": UTC,
     "UUID": UUID,
+    "check_projection": check_projection,
     "datetime": datetime,
     "Client": Client,
     "Event": Event,

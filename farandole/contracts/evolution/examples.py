@@ -35,7 +35,7 @@ def examples(schema: Schema) -> list[Example]:
     """
     names = Named(schema)
     count = max([2, *map(len, _unions(names.root, names, set()))])
-    return [_Maker(names, number).make(names.root, "", ()) for number in range(count)]
+    return [Maker(names, number).make(names.root, "", ()) for number in range(count)]
 
 
 def _unions(node: Any, names: Named, seen: set[int]) -> list[list[Any]]:
@@ -50,7 +50,7 @@ def _unions(node: Any, names: Named, seen: set[int]) -> list[list[Any]]:
     return [union for one in inner if one is not None for union in _unions(one, names, seen)]
 
 
-class _Maker:
+class Maker:
     """Makes the example of one number; `path` is the field's, `inside` the records around it."""
 
     def __init__(self, names: Named, number: int) -> None:

@@ -110,6 +110,9 @@ class Truth:
         aside = [item.trace for item in below if not item.happened]
         assert jobs == oracle.shown(happened, [item.trace for item in self._disputed], aside)
         assert tables.stage_times(self._connection) == oracle.stage_times(happened)
+        assert tables.stage_counts(self._connection) == oracle.stage_counts(happened, {})
+        assert tables.throughput(self._connection) == oracle.throughput(happened)
+        assert tables.failures(self._connection) == oracle.failures(happened)
         for trace, was in self._jobs.items():
             now = jobs[trace].row
             if was.row.status in oracle.TERMINAL and now.run == was.row.run:

@@ -56,7 +56,9 @@ class World:
     def _good(self, log: Log, good: Good) -> Lies:
         number = good.slot % len(self.slots)
         slot, event = self.slots[number], EVENTS[self.slots[number].kind]
+        causes = [before for before in range(number) if self.slots[before].job == slot.job]
         fields = _fields(trace_of(slot.job), number) | {
+            "causation_id": _event_id(trace_of(slot.job), causes[-1]) if causes else None,
             "run": slot.run,
             "hop": slot.hop,
             "attempt": slot.attempt + good.late,
@@ -66,7 +68,7 @@ class World:
         record = log.append(event, fields, good.partition, text=text)
         payload = event.model_validate({"text": text.replace("\0", "\ufffd")}).model_dump()
         writer = codec.contract(event, self.settings.flow).writer
-        return Lies(record, fields["trace_id"], Happened(fields, writer.stage, writer.outcome, payload), text)
+        return Lies(record, fields["trace_id"], Happened(fields, writer.stage, writer.outcome, writer.name, payload), text)
 
     def _bad(self, log: Log, bad: Bad) -> Lies:
         trace = trace_of(bad.job)
@@ -83,4 +85,8 @@ def trace_of(job: int) -> str:
 
 def _fields(trace: str, number: int) -> dict[str, Any]:
     fields = envelope.begin(trace, envelope.Emitter("agent", "1"), "jobs.Any", tenant=f"of {trace[-1]}")
-    return fields | {"event_id": f"{trace[:-4]}{number + 1:04x}"}
+    return fields | {"event_id": _event_id(trace, number)}
+
+
+def _event_id(trace: str, number: int) -> str:
+    return f"{trace[:-4]}{number + 1:04x}"

@@ -1,0 +1,229 @@
+"""Builds a projection beside the live one, from the event log and from what comes meanwhile; then it goes live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from farandole import postgres
+from farandole.errors import ConfigurationError
+from farandole.postgres import Connection, psycopg, sql
+from farandole.projections.beside import Beside, stop_projectors
+from farandole.projections.folders import Projection
+from farandole.projections.registered import Build, builds
+from farandole.projections.replacing import replace
+from farandole.projections.statements import SQL, apply, told
+from farandole.settings import Settings
+
+#: Called with a projection's name and what happens to it ("building", "folded 100000 of 123000 events").
+Progress = Callable[[str, str], None]
+
+#: Events that are folded in one transaction. Each costs a commit, and is lost when the builder is killed in it.
+CHUNK = 100_000
+#: So few that came meanwhile are folded while the projectors wait.
+FEW = 2_000
+#: Milliseconds for which projectors, and readers behind them, wait at most for a reader of the old tables.
+HELD = 500
+#: Seconds for which readers that began before are waited for; then they may find the new tables empty.
+OLD_READERS = 60.0
+#: Seconds between two tries to go live.
+AGAIN = 0.5
+
+_NOTHING = "00000000-0000-0000-0000-000000000000"
+
+
+class _Superseded(Exception):
+    """Another version is wanted by now."""
+
+
+class Builder:
+    """Builds what is wanted, one projection after the other, on a connection of its own; one builder a namespace works.
+
+    Killed at any moment it leaves a build that the next builder takes up where it was.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        connection: Connection[Any],
+        progress: Progress,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._connection = connection
+        self._progress = progress
+        self._pause = pause  # may raise to end the work
+        self._schema = settings.schema_name
+        self._beside = Beside(settings, connection)
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Whether this builder may work now: no other does. For the block."""
+        with postgres.try_advisory_lock(self._connection, "projections", self._schema) as mine:
+            yield mine
+
+    def build_next(self) -> bool:
+        """Build what is next, until it is live or has failed; False when nothing is wanted. Only `alone`.
+
+        Raises what the database says when it is away or busy: then call it again.
+        """
+        wanted = [build for build in builds(self._connection) if build.state != "failed"]
+        if not wanted:
+            return False
+        build = wanted[0]
+        try:
+            self._build(build)
+        except _Superseded:
+            self._beside.clear()
+        except (ConfigurationError, psycopg.Error) as error:
+            if isinstance(error, psycopg.Error) and postgres.is_outage(error):
+                raise
+            self._fail(build, error)
+        return True
+
+    def _build(self, build: Build) -> None:
+        projection = build.projection
+        if build.state == "wanted":
+            self._progress(projection.name, "building")
+            self._begin(projection)
+        while self._fold_piece(projection):
+            pass
+        moment = self._catch_up(projection)
+        self._wait_for_readers(projection, moment)
+        while not self._go_live(projection):
+            self._pause(AGAIN)
+            self._catch_up(projection)
+
+    def _begin(self, projection: Projection) -> None:
+        """From this transaction on, projectors write what is new into the backlog; the rest is folded by ranges of ids."""
+        row = self._connection.execute(SQL["expected"]).fetchone()
+        expected = row[0] if row else 0
+        with self._connection.transaction():
+            stop_projectors(self._connection)
+            self._still_wanted(projection)
+            self._beside.make()
+            self._connection.execute("DELETE FROM projection_backlog WHERE name = %s", (projection.name,))
+            self._beside.look_here()
+            self._beside.make_tables(projection)
+            self._beside.try_fold(projection)
+            self._connection.execute(
+                "UPDATE projection_build SET state = 'building', expected = %s, moved_at = now(),"
+                " upto = (SELECT event_id FROM event_log ORDER BY event_id DESC LIMIT 1) WHERE name = %s",
+                (expected, projection.name),
+            )
+
+    def _fold_piece(self, projection: Projection) -> bool:
+        """Fold the next events of those that were there when the build began; False when none is left."""
+        with self._connection.transaction():
+            reached, upto = self._still_wanted(projection)
+            row = self._connection.execute(
+                SQL["piece"], {"reached": reached or _NOTHING, "upto": upto, "size": CHUNK}
+            ).fetchone()
+            count, last = row or (0, None)
+            if not count:
+                return False
+            self._beside.look_here()
+            self._beside.over(
+                "SELECT * FROM event_log WHERE event_id > {reached} AND event_id <= {last} AND NOT EXISTS"
+                " (SELECT FROM projection_backlog AS later WHERE later.name = {name} AND later.event_id = event_log.event_id)",
+                reached=reached or _NOTHING, last=last, name=projection.name,
+            )  # fmt: skip
+            apply(self._connection, projection, "fold.sql")
+            folded = self._connection.execute(
+                "UPDATE projection_build SET reached = %s, folded = folded + %s, moved_at = now() WHERE name = %s"
+                " RETURNING folded, expected",
+                (last, count, projection.name),
+            ).fetchone()
+        if folded:
+            self._progress(projection.name, f"folded {folded[0]} of about {max(folded)} events")
+        return True
+
+    def _catch_up(self, projection: Projection) -> datetime:
+        """Fold what came meanwhile, until only a few events are left; the moment when that was done."""
+        while True:
+            with self._connection.transaction():
+                self._still_wanted(projection)
+                count = self._fold_backlog(projection)
+            if count < FEW:
+                break
+        row = self._connection.execute("SELECT clock_timestamp()").fetchone()
+        if row is None:
+            raise RuntimeError("the server knows no time")
+        moment: datetime = row[0]
+        return moment
+
+    def _fold_backlog(self, projection: Projection) -> int:
+        self._beside.look_here()
+        self._connection.execute("DROP TABLE IF EXISTS pg_temp.piece CASCADE")
+        taken = sql.SQL("CREATE TEMP TABLE piece AS SELECT event_id FROM projection_backlog WHERE name = {} LIMIT {}")
+        self._connection.execute(taken.format(sql.Literal(projection.name), sql.Literal(CHUNK)))
+        row = self._connection.execute("SELECT count(*) FROM pg_temp.piece").fetchone()
+        count: int = row[0] if row else 0
+        if count:
+            self._beside.over("SELECT event_log.* FROM event_log JOIN pg_temp.piece USING (event_id)")
+            apply(self._connection, projection, "fold.sql")
+            self._connection.execute(
+                "DELETE FROM projection_backlog USING pg_temp.piece"
+                " WHERE projection_backlog.name = %s AND projection_backlog.event_id = piece.event_id",
+                (projection.name,),
+            )
+            self._connection.execute(
+                "UPDATE projection_build SET folded = folded + %s, moved_at = now() WHERE name = %s",
+                (count, projection.name),
+            )
+        return count
+
+    def _wait_for_readers(self, projection: Projection, moment: datetime) -> None:
+        """To a transaction that sees the database as it was before `moment` the new tables would seem empty."""
+        deadline, last = time.monotonic() + OLD_READERS, ""
+        while time.monotonic() < deadline:
+            readers = self._connection.execute(SQL["old_snapshots"], {"moment": moment}).fetchall()
+            if not readers:
+                return
+            pid, application, since = readers[0]
+            if last != (last := f"waits for a reader: process {pid} ({application}), in a transaction since {since}"):
+                self._progress(projection.name, last)
+            self._pause(AGAIN)
+
+    def _go_live(self, projection: Projection) -> bool:
+        """Fold the rest while the projectors wait, and replace the old tables; False when a reader holds those for long."""
+        try:
+            with self._connection.transaction():
+                stop_projectors(self._connection)
+                self._still_wanted(projection)
+                while self._fold_backlog(projection):
+                    pass
+                self._connection.execute("DROP TABLE IF EXISTS pg_temp.piece CASCADE")
+                self._beside.look_away()
+                self._connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(HELD)))
+                replace(self._connection, projection, lambda: self._beside.move(projection))
+                self._connection.execute("DELETE FROM projection_build WHERE name = %s", (projection.name,))
+                self._beside.clear()
+        except psycopg.errors.LockNotAvailable:
+            self._progress(projection.name, "waits for a reader of its tables")
+            return False
+        self._progress(projection.name, "is live")
+        return True
+
+    def _fail(self, build: Build, error: Exception) -> None:
+        reason = told(build.projection, "fold.sql", error) if isinstance(error, psycopg.Error) else str(error)
+        with self._connection.transaction():
+            self._beside.clear()
+            self._connection.execute("DELETE FROM projection_backlog WHERE name = %s", (build.projection.name,))
+            self._connection.execute(
+                "UPDATE projection_build SET state = 'failed', error = %s, moved_at = now() WHERE name = %s AND hash = %s",
+                (reason, build.projection.name, build.projection.hash),
+            )
+        self._progress(build.projection.name, f"failed: {reason}")
+
+    def _still_wanted(self, projection: Projection) -> tuple[Any, Any]:
+        """Hold the build's row to the end of the transaction: (reached, upto)."""
+        row = self._connection.execute(
+            "SELECT reached, upto FROM projection_build WHERE name = %s AND hash = %s FOR UPDATE",
+            (projection.name, projection.hash),
+        ).fetchone()
+        if row is None:
+            raise _Superseded(projection.name)
+        return row[0], row[1]

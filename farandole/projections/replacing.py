@@ -1,0 +1,76 @@
+"""Replaces the tables and views of a projection in one transaction, and keeps what others hang on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from farandole.postgres import Connection, sql
+from farandole.projections.dependents import kept
+from farandole.projections.folders import CORE, Projection
+from farandole.projections.statements import SQL, apply
+
+
+def live(connection: Connection[Any]) -> list[Projection]:
+    """What every projector folds, the core first; with the views they have."""
+    rows = connection.execute(
+        "SELECT name, NULL, tables, fold, coalesce(views, '') FROM projection WHERE tables IS NOT NULL"
+        " ORDER BY name <> %s, name",
+        (CORE,),
+    ).fetchall()
+    return [Projection(*row) for row in rows]
+
+
+def replace(connection: Connection[Any], projection: Projection, tables: Callable[[], None] | None = None) -> None:
+    """Make `projection` the live version: its row, its tables (by `tables`, once the old ones are gone), and its views.
+
+    Without `tables` those that are there stay. Raises ConfigurationError for a mistake in views.sql, or when a view that
+    others made does not fit any more; the caller's transaction then ends with nothing changed.
+    """
+    before = live(connection)
+    old = next((one for one in before if one.name == projection.name), None)
+    views = _once(*(one.view_names for one in before), projection.view_names)
+    names = _once(old.table_names if old else [], projection.table_names) if tables else []
+    with kept(connection, [*names, *views], ours=views):
+        _drop("VIEW", connection, views)
+        if tables:
+            _drop("TABLE", connection, names)
+            tables()
+        connection.execute(SQL["go_live"], texts(projection))
+        for one in live(connection):
+            if one.views.strip():
+                apply(connection, one, "views.sql")
+
+
+def remove(connection: Connection[Any], projection: Projection) -> None:
+    """Drop a projection, with its tables and views. What others hang on them must be gone: raises psycopg's error if not."""
+    for name in reversed(projection.view_names):
+        connection.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(sql.Identifier(name)))
+    _drop("TABLE", connection, projection.table_names)
+    for table in ("projection", "projection_build", "projection_backlog"):
+        connection.execute(sql.SQL("DELETE FROM {} WHERE name = %s").format(sql.Identifier(table)), (projection.name,))
+
+
+def texts(projection: Projection) -> dict[str, str]:
+    """What the database holds of a version."""
+    return {
+        "name": projection.name,
+        "hash": projection.hash,
+        "views_hash": projection.views_hash,
+        "tables": projection.tables,
+        "fold": projection.fold,
+        "views": projection.views,
+    }
+
+
+def _once(*lists: list[str]) -> list[str]:
+    return list(dict.fromkeys(name for names in lists for name in names))
+
+
+def _drop(kind: str, connection: Connection[Any], names: list[str]) -> None:
+    for name in reversed(names):
+        connection.execute(
+            sql.SQL("DROP VIEW IF EXISTS {}" if kind == "VIEW" else "DROP TABLE IF EXISTS {}").format(
+                sql.Identifier(name)
+            )
+        )
