@@ -13,7 +13,6 @@ from farandole.contracts.lookup import Schemas
 from farandole.postgres import OUTAGES, Connection
 from farandole.projections import Projection
 from farandole.projector import outages
-from farandole.projector.folds import ProjectionChanged
 from farandole.projector.rows import Rows
 from farandole.projector.store import Place
 from farandole.settings import Settings
@@ -48,7 +47,7 @@ class Crew:
             wire.arm()
         while len(self._all) < count:
             number = len(self._all)
-            self._all.append(Member(self._found, self._rows, self._wires[number], f"p{number}"))
+            self._all.append(Member(self._rows, self._wires[number], f"p{number}"))
         self.members = self._all[:count]
         for number, member in enumerate(self.members):
             member.begin(world, PLACES[number::count])
@@ -108,7 +107,7 @@ class Crew:
     def _attempt(self, step: Step, cut: Cut | None) -> None:
         try:
             self._act(step)
-        except (*OUTAGES, ProjectionChanged) as failure:
+        except OUTAGES as failure:
             outages.only(failure)
             self._wire(step).arm()
             if isinstance(step, Refold):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from farandole.kafka import Record
-from farandole.projections import Projection
 from farandole.projector.rows import Rows
 from farandole.projector.store import Place, Store
 from tests.integration.proof.world import World
@@ -15,8 +14,8 @@ from tests.wire import Wire
 class Member:
     """One projector: what Kafka has assigned to it, what the database has granted, and where it believes to be."""
 
-    def __init__(self, found: Sequence[Projection], rows: Rows, wire: Wire, owner: str) -> None:
-        self._found, self._rows = found, rows
+    def __init__(self, rows: Rows, wire: Wire, owner: str) -> None:
+        self._rows = rows
         self._owner, self._lives = owner, 1
         self.wire = wire
         self.assigned: set[Place] = set()
@@ -102,4 +101,4 @@ class Member:
         self.claim(sorted(self.assigned))
 
     def _open(self) -> Store:
-        return Store(self.wire.settings, self._found, self.name)
+        return Store(self.wire.settings, self.name)

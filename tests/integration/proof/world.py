@@ -68,7 +68,9 @@ class World:
         record = log.append(event, fields, good.partition, text=text)
         payload = event.model_validate({"text": text.replace("\0", "\ufffd")}).model_dump()
         writer = codec.contract(event, self.settings.flow).writer
-        return Lies(record, fields["trace_id"], Happened(fields, writer.stage, writer.outcome, writer.name, payload), text)
+        return Lies(
+            record, fields["trace_id"], Happened(fields, writer.stage, writer.outcome, writer.name, payload), text
+        )
 
     def _bad(self, log: Log, bad: Bad) -> Lies:
         trace = trace_of(bad.job)
