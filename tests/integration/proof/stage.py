@@ -38,7 +38,7 @@ class Stage:
         try:
             self.begin(plan)
             for step in plan.steps:
-                self.crew.do(step, self.truth.look)
+                self.crew.do(step, self.truth.glance)
                 self.truth.look()
             self.finish()
         except BaseException:

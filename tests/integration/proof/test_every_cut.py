@@ -62,13 +62,13 @@ def stage(farandole_settings: Settings) -> Iterator[Stage]:
 def begin(stage: Stage) -> None:
     stage.begin(Plan(SLOTS, LOG, 2, []))
     for step in BEFORE:
-        stage.crew.do(step, stage.truth.look)
+        stage.crew.do(step, stage.truth.glance)
 
 
 def messages(stage: Stage, step: Step) -> int:
     """How many a step takes that is left alone."""
     begin(stage)
-    stage.crew.do(step, stage.truth.look)
+    stage.crew.do(step, stage.truth.glance)
     stage.truth.look()
     return stage.crew.asked(step)
 
@@ -95,12 +95,12 @@ def _cut(stage: Stage, cut: Cut) -> bool:
     begin(stage)
     stage.truth.look()
     before = stage.truth.folded
-    stage.crew.do(replace(BATCH, cut=cut), stage.truth.look)
+    stage.crew.do(replace(BATCH, cut=cut), stage.truth.glance)
     stage.truth.look()
     after = stage.truth.folded
     if PROVE:
         stage.finish()
-    stage.crew.do(BATCH, stage.truth.look)
+    stage.crew.do(BATCH, stage.truth.glance)
     stage.truth.look(whole=True)
     return after > before
 
@@ -111,7 +111,7 @@ def test_what_else_is_cut_at_any_message_changes_no_table(name: str, stage: Stag
     count = messages(stage, step)
     for at in range(1, count + 1, 1 if PROVE else max(1, count // SOME)):
         begin(stage)
-        stage.crew.do(replace(step, cut=Cut(at, WAYS[at % 3], killed=False)), stage.truth.look)
+        stage.crew.do(replace(step, cut=Cut(at, WAYS[at % 3], killed=False)), stage.truth.glance)
         stage.truth.look()
-        stage.crew.do(BATCH, stage.truth.look)
+        stage.crew.do(BATCH, stage.truth.glance)
         stage.finish()

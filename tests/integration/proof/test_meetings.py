@@ -37,8 +37,8 @@ def meet(stage: Stage, log: list[Lying], first: Step, second: Step, some: int = 
     while at <= messages:
         stage.begin(Plan(SLOTS, log, 2, []))
         for step in SHARES:
-            stage.crew.do(step, stage.truth.look)
-        stage.crew.do(Meeting(first, at, Way.PASS, second), stage.truth.look)
+            stage.crew.do(step, stage.truth.glance)
+        stage.crew.do(Meeting(first, at, Way.PASS, second), stage.truth.glance)
         assert not any(member.interrupted for member in stage.crew.members), "one of them was broken off"
         stage.truth.look()
         messages = stage.crew.asked(first)
@@ -57,13 +57,13 @@ def test_two_projectors_that_fold_two_jobs_crosswise_at_once_do_not_wait_in_a_ci
     steps = [Fold(first, 10), Fold(1 - first, 10)]
     stage.begin(Plan(CROSSWISE, [Good(0, 0), Good(1, 0), Good(2, 0), Good(3, 0), Good(4, 1), Good(5, 1)], 2, []))
     for step in (*SHARES, Fold(0, 2)):
-        stage.crew.do(step, stage.truth.look)
+        stage.crew.do(step, stage.truth.glance)
     with ThreadPoolExecutor(2) as pool, postgres.connect(stage.settings) as other:
         with other.transaction():
             other.execute("SELECT FROM job WHERE trace_id = %s FOR UPDATE", (trace_of(job),))
             folding = []
             for step in steps:
-                folding.append(pool.submit(stage.crew.do, step, stage.truth.look))
+                folding.append(pool.submit(stage.crew.do, step, stage.truth.glance))
                 eventually(lambda step=step: stage.crew.waits(step))  # type: ignore[misc]
         for future in folding:
             future.result(30)
@@ -93,6 +93,6 @@ def test_a_batch_of_a_new_event_a_duplicate_and_another_new_one_counts_the_new_o
     """Case P5: new J1, duplicate J0, another J1."""
     stage.begin(Plan(SLOTS, [Good(0, 1), Good(1, 0), Good(0, 0), Good(3, 0)], 2, []))
     for step in (*SHARES, Fold(1, 10), Fold(0, 10)):
-        stage.crew.do(step, stage.truth.look)
+        stage.crew.do(step, stage.truth.glance)
         stage.truth.look()
     stage.truth.look(whole=True)

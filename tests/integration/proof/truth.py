@@ -44,6 +44,15 @@ class Truth:
                 p: o for p, o in offsets.items() if o
             }
 
+    def glance(self) -> None:
+        """The same in the middle of a step. A refold that puts new tables in their place may be held there: readers wait."""
+        try:
+            with self._connection.transaction():
+                self._connection.execute("SET LOCAL lock_timeout = '100ms'")
+                self.look()
+        except psycopg.errors.LockNotAvailable:
+            return
+
     @property
     def folded(self) -> int:
         """Offsets passed, over all partitions, as of the last look."""
