@@ -43,6 +43,7 @@ class Crew:
 
     def begin(self, world: World, count: int) -> None:
         """Share the places out."""
+        self._refolds = 0
         for wire in (self._builder, *self._wires):
             wire.arm()
         while len(self._all) < count:
@@ -90,7 +91,13 @@ class Crew:
 
     def refold(self) -> None:
         self._builder.arm()
-        projections.refold(self._builder.settings, self._found)
+        self._refold_next()
+
+    def _refold_next(self) -> None:
+        """One projection, the core first and then another one each time: all of them would take most of a plan's time."""
+        name = self._found[self._refolds % len(self._found)].name
+        self._refolds += 1
+        projections.refold(self._builder.settings, self._found, name)
 
     def _not_theirs(self, step: Step) -> set[Place]:
         """The partitions in a batch that is coming, whose rows in the database name another owner or epoch."""
@@ -126,7 +133,7 @@ class Crew:
             case Release(who):
                 self._member(who).release()
             case Refold():
-                projections.refold(self._builder.settings, self._found)
+                self._refold_next()
 
     def _meet(self, meeting: Meeting, look: Callable[[], None]) -> None:
         first, second = meeting.first, meeting.second

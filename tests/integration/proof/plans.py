@@ -107,7 +107,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Refold:
-    """Every projection again from the log."""
+    """A projection again from the log: the core, and at the next refold another one."""
 
     cut: Cut | None = None
 

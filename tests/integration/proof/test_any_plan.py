@@ -12,7 +12,7 @@ from tests.integration.proof.plans import Claim, Fold, Good, Plan, Prepare, Slot
 from tests.integration.proof.stage import PROVE, Stage, staged
 
 #: Plans of an ordinary run: always the same ones, so that a red run is the change's doing.
-ALWAYS = 30
+ALWAYS = 20
 
 
 #: Two events of a job that tie but for their ids; what is in partition 1 is the second projector's.
