@@ -109,7 +109,11 @@ class Lookout:
         """Let go of the database; whoever still waits is cancelled."""
         for wait in self._waits:
             wait.answer.cancel()
+        self._waits.clear()
+        self._nudge.set()
         if self._watching:
+            await asyncio.wait([self._watching], timeout=_PAUSE)  # nobody waits: as a rule it ends by itself
+        if self._watching and not self._watching.done():
             if self._line:
                 postgres.cut_off(self._line.connection)  # a server that stands still answers no cancellation either
             self._watching.cancel()
