@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 from farandole import postgres
 from farandole.errors import ConfigurationError
 from farandole.postgres import Connection, psycopg, sql
-from farandole.projections.beside import Beside, stop_projectors
+from farandole.projections.beside import Beside, briefly, stop_projectors
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.registered import Build, builds
 from farandole.projections.replacing import replace
@@ -26,12 +25,13 @@ Progress = Callable[[str, str], None]
 CHUNK = 100_000
 #: So few that came meanwhile are folded while the projectors wait.
 FEW = 2_000
-#: Milliseconds for which projectors, and readers behind them, wait at most for a reader of the old tables.
-HELD = 500
 #: Seconds for which readers that began before are waited for; then they may find the new tables empty.
 OLD_READERS = 60.0
 #: Seconds between two tries to go live.
 AGAIN = 0.5
+
+#: A time by the server's clock, and the transaction id that was the next one then.
+_Moment = dict[str, Any]
 
 _NOTHING = "00000000-0000-0000-0000-000000000000"
 
@@ -143,7 +143,7 @@ class Builder:
             self._progress(projection.name, f"folded {folded[0]} of about {max(folded)} events")
         return True
 
-    def _catch_up(self, projection: Projection) -> datetime:
+    def _catch_up(self, projection: Projection) -> _Moment:
         """Fold what came meanwhile, until only a few events are left; the moment when that was done."""
         while True:
             with self._connection.transaction():
@@ -151,11 +151,12 @@ class Builder:
                 count = self._fold_backlog(projection)
             if count < FEW:
                 break
-        row = self._connection.execute("SELECT clock_timestamp()").fetchone()
+        row = self._connection.execute(
+            "SELECT clock_timestamp() AS moment, pg_snapshot_xmax(pg_current_snapshot())::text AS next"
+        ).fetchone()
         if row is None:
             raise RuntimeError("the server knows no time")
-        moment: datetime = row[0]
-        return moment
+        return {"moment": row[0], "next": row[1]}
 
     def _fold_backlog(self, projection: Projection) -> int:
         self._beside.look_here()
@@ -178,15 +179,16 @@ class Builder:
             )
         return count
 
-    def _wait_for_readers(self, projection: Projection, moment: datetime) -> None:
+    def _wait_for_readers(self, projection: Projection, moment: _Moment) -> None:
         """To a transaction that sees the database as it was before `moment` the new tables would seem empty."""
         deadline, last = time.monotonic() + OLD_READERS, ""
         while time.monotonic() < deadline:
-            readers = self._connection.execute(SQL["old_snapshots"], {"moment": moment}).fetchall()
+            readers = self._connection.execute(SQL["old_snapshots"], moment).fetchall()
             if not readers:
                 return
             pid, application, since = readers[0]
-            if last != (last := f"waits for a reader: process {pid} ({application}), in a transaction since {since}"):
+            when = f"since {since}" if since else "of another role"
+            if last != (last := f"waits for a reader: process {pid} ({application}), in a transaction {when}"):
                 self._progress(projection.name, last)
             self._pause(AGAIN)
 
@@ -200,7 +202,7 @@ class Builder:
                     pass
                 self._connection.execute("DROP TABLE IF EXISTS pg_temp.piece CASCADE")
                 self._beside.look_away()
-                self._connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(HELD)))
+                briefly(self._connection)
                 replace(self._connection, projection, lambda: self._beside.move(projection))
                 self._connection.execute("DELETE FROM projection_build WHERE name = %s", (projection.name,))
                 self._beside.clear()

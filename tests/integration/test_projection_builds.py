@@ -13,7 +13,7 @@ from farandole import migrate, postgres, projections
 from farandole.errors import ConfigurationError
 from farandole.postgres import Connection
 from farandole.project import Project
-from farandole.projections import building
+from farandole.projections import beside, building
 from farandole.projections.building import Builder
 from farandole.projections.registered import builds, register, want
 from farandole.projections.states import states
@@ -262,7 +262,7 @@ def test_a_reader_that_holds_the_old_tables_holds_nobody_else(
 ) -> None:  # fmt: skip
     batches()
     monkeypatch.setattr(building, "AGAIN", 0.01)
-    monkeypatch.setattr(building, "HELD", 50)
+    monkeypatch.setattr(beside, "HELD", 50)
     said: list[str] = []
     with postgres.connect(farandole_settings) as reader:
         with reader.transaction():
