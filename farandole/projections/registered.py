@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from farandole import postgres
 from farandole.errors import ConfigurationError
-from farandole.postgres import Connection, dict_row
+from farandole.postgres import Connection, dict_row, psycopg
+from farandole.projections.beside import briefly
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.replacing import replace, texts
 from farandole.projections.statements import SQL
 from farandole.settings import Settings
+
+#: Tries to replace what somebody reads in a long transaction, and seconds between two: everybody else reads meanwhile.
+TRIES, AGAIN = 6, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +89,16 @@ def _as_it_is(connection: Connection[Any], projection: Projection) -> None:
 
 
 def _try_views(connection: Connection[Any], projection: Projection) -> list[str]:
-    try:
-        with connection.transaction():
-            replace(connection, projection)
-    except ConfigurationError as error:
-        return [str(error)]
-    return []
+    for _ in range(TRIES):
+        try:
+            with connection.transaction():
+                briefly(connection)
+                replace(connection, projection)
+                connection.execute("SET LOCAL lock_timeout = 0")
+        except ConfigurationError as error:
+            return [str(error)]
+        except psycopg.errors.LockNotAvailable:
+            time.sleep(AGAIN)
+        else:
+            return []
+    return [f"{projection.where}/views.sql: somebody has them open in a transaction; the next start tries again"]
