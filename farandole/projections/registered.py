@@ -8,10 +8,11 @@ from typing import Any
 
 from farandole import postgres
 from farandole.errors import ConfigurationError
-from farandole.postgres import Connection, dict_row
+from farandole.postgres import Connection, dict_row, psycopg, sql
+from farandole.projections.beside import PATIENCE
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.replacing import replace, texts
-from farandole.projections.statements import SQL
+from farandole.projections.statements import SQL, told
 from farandole.settings import Settings
 
 
@@ -86,7 +87,15 @@ def _as_it_is(connection: Connection[Any], projection: Projection) -> None:
 def _try_views(connection: Connection[Any], projection: Projection) -> list[str]:
     try:
         with connection.transaction():
+            connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(PATIENCE)))
             replace(connection, projection)
+            connection.execute("SET LOCAL lock_timeout TO DEFAULT")
     except ConfigurationError as error:
         return [str(error)]
+    except psycopg.errors.LockNotAvailable:
+        return [f"{projection.where}/views.sql: somebody reads the old views; they are replaced at the next start"]
+    except psycopg.Error as error:
+        if postgres.is_outage(error):
+            raise
+        return [told(projection, "views.sql", error)]
     return []

@@ -42,7 +42,7 @@ class Builds:
         self._stop.set()
         with suppress(psycopg.Error):  # gone already
             if self._connection:
-                self._connection.cancel()
+                self._connection.cancel_safe(timeout=AGAIN)
         self._thread.join(AGAIN)
 
     def _run(self) -> None:

@@ -13,7 +13,7 @@ from farandole import postgres, projections
 from farandole.errors import ConfigurationError
 from farandole.postgres import Connection
 from farandole.project import Project
-from farandole.projections import building
+from farandole.projections import building, registered
 from farandole.projections.registered import builds, register, want
 from farandole.settings import Settings
 from tests.integration.projection_tables import one
@@ -112,3 +112,21 @@ def test_tables_that_somebody_reads_are_not_dropped_while_projectors_wait(
         assert batches() > 0
     projections.drop(farandole_settings, core, "seen")
     assert one(database, "SELECT to_regclass('seen')") is None
+
+
+@pytest.mark.parametrize("mistake", ["a table", "a reader"])
+def test_views_that_cannot_be_replaced_now_are_told_and_hold_nobody_up(
+    mistake: str, project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(registered, "PATIENCE", 50)
+    seen(project, FOLD, views=VIEWS)
+    assert wanted(farandole_settings, project) == []
+    with postgres.connect(farandole_settings) as reader, reader.transaction():
+        reader.execute("SELECT * FROM seen_most")
+        other = VIEWS.replace("seen_most", "parked") if mistake == "a table" else VIEWS.replace("max", "min")
+        seen(project, FOLD, views=other)
+        (told,) = wanted(farandole_settings, project)
+    assert ('"parked" is not a view' if mistake == "a table" else "somebody reads the old views") in told
+    assert batches() > 0
+    assert one(database, "SELECT most FROM seen_most") > 0
