@@ -35,7 +35,7 @@ _NOTHING = "00000000-0000-0000-0000-000000000000"
 
 
 class _Superseded(Exception):
-    """Another version is wanted by now."""
+    """Another version is wanted by now, or this one from the beginning."""
 
 
 class Builder:
@@ -215,8 +215,9 @@ class Builder:
         with self._connection.transaction():
             self._clear(build.projection)
             self._connection.execute(
-                "UPDATE projection_build SET state = 'failed', error = %s, moved_at = now() WHERE name = %s AND hash = %s",
-                (reason, build.projection.name, build.projection.hash),
+                "UPDATE projection_build SET state = 'failed', error = %s, moved_at = now()"
+                " WHERE name = %s AND (hash, views) = (%s, %s)",
+                (reason, build.projection.name, build.projection.hash, build.projection.views),
             )
         self._progress(build.projection.name, f"failed: {reason}")
 

@@ -32,18 +32,26 @@ def kept(connection: Connection[Any], relations: Sequence[str], ours: Sequence[s
 
     Raises ConfigurationError when such a view does not fit what it hangs on any more: the transaction has to end.
     """
-    old = [name for name in relations if _exists(connection, sql.Identifier(name))]
+    here = current_schema(connection)
+    old = [one for one in (sql.Identifier(here, name) for name in relations) if _exists(connection, one)]
     views = [_View(**row) for row in _rows(connection, "dependents", old)]
-    grants = _rows(connection, "grants", [*old, *(f'"{view.schema}"."{view.name}"' for view in views)])
+    grants = _rows(connection, "grants", [*old, *(view.identifier for view in views)])
     for view in reversed(views):
         connection.execute(sql.SQL("DROP VIEW {}").format(view.identifier))
     yield
-    here = connection.execute("SELECT current_schema()").fetchone()
     for view in views:
-        if (view.schema, view.name) not in {(here and here[0], name) for name in ours}:
+        if (view.schema, view.name) not in {(here, name) for name in ours}:
             _restore(connection, view)
     for grant in grants:
         _grant(connection, grant)
+
+
+def current_schema(connection: Connection[Any]) -> str:
+    """The namespace's: the first of the search_path."""
+    row = connection.execute("SELECT current_schema()").fetchone()
+    if row is None or row[0] is None:
+        raise ConfigurationError("the schema of the namespace is not there; run `farandole migrate`")
+    return str(row[0])
 
 
 def _restore(connection: Connection[Any], view: _View) -> None:
@@ -76,6 +84,6 @@ def _exists(connection: Connection[Any], relation: sql.Identifier) -> bool:
     return row is not None and row[0] is not None
 
 
-def _rows(connection: Connection[Any], query: str, relations: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(connection: Connection[Any], query: str, relations: Sequence[sql.Identifier]) -> list[dict[str, Any]]:
     with connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(SQL[query], {"relations": list(relations)}).fetchall()
+        return cursor.execute(SQL[query], {"relations": [one.as_string(connection) for one in relations]}).fetchall()

@@ -76,9 +76,8 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
     Raises ConfigurationError where it may not go: the core, one with a folder, one that others hang on or read right now.
     """
     with postgres.connect(settings, application="farandole projections") as connection:
-        rows = connection.execute("SELECT name FROM projection").fetchall()
-        known = {one: Projection(one, None, "", "") for (one,) in rows}  # an older version's SQL is not known
-        known |= {one.name: one for one in [*live(connection), *(build.projection for build in builds(connection))]}
+        rows = connection.execute("SELECT name FROM projection UNION SELECT name FROM projection_build").fetchall()
+        known = sorted(one for (one,) in rows)
         if name not in known:
             raise ConfigurationError(f"no projection {name!r} in the database; there are {', '.join(known)}")
         if name == CORE:
@@ -91,7 +90,7 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
         try:
             with connection.transaction():
                 stop_projectors(connection)
-                remove(connection, known[name])
+                remove(connection, name)
         except postgres.psycopg.errors.DependentObjectsStillExist as error:
             raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
         except LockNotAvailable as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from farandole.postgres import Connection, sql
-from farandole.projections.dependents import kept
+from farandole.projections.dependents import current_schema, kept
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.statements import SQL, apply
 from farandole.reader_role import open_to_readers
@@ -44,13 +44,17 @@ def replace(connection: Connection[Any], projection: Projection, tables: Callabl
                 apply(connection, one, "views.sql")
 
 
-def remove(connection: Connection[Any], projection: Projection) -> None:
-    """Drop a projection, with its tables and views. What others hang on them must be gone: raises psycopg's error if not."""
-    for name in reversed(projection.view_names):
-        connection.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(sql.Identifier(name)))
-    _drop("TABLE", connection, projection.table_names)
+def remove(connection: Connection[Any], name: str) -> None:
+    """Drop a projection, with the tables and views of its live version: what a build would have made may be others'.
+
+    What others hang on them must be gone: raises psycopg's error if not.
+    """
+    for old in live(connection):
+        if old.name == name:
+            _drop("VIEW", connection, old.view_names)
+            _drop("TABLE", connection, old.table_names)
     for table in ("projection", "projection_build", "projection_backlog"):
-        connection.execute(sql.SQL("DELETE FROM {} WHERE name = %s").format(sql.Identifier(table)), (projection.name,))
+        connection.execute(sql.SQL("DELETE FROM {} WHERE name = %s").format(sql.Identifier(table)), (name,))
 
 
 def texts(projection: Projection) -> dict[str, str]:
@@ -70,9 +74,7 @@ def _once(*lists: list[str]) -> list[str]:
 
 
 def _drop(kind: str, connection: Connection[Any], names: list[str]) -> None:
+    """Of the namespace's schema alone: in public there may be others of these names."""
+    statement = sql.SQL("DROP VIEW IF EXISTS {}" if kind == "VIEW" else "DROP TABLE IF EXISTS {}")
     for name in reversed(names):
-        connection.execute(
-            sql.SQL("DROP VIEW IF EXISTS {}" if kind == "VIEW" else "DROP TABLE IF EXISTS {}").format(
-                sql.Identifier(name)
-            )
-        )
+        connection.execute(statement.format(sql.Identifier(current_schema(connection), name)))

@@ -42,6 +42,7 @@ class Builds:
         self._stop.set()
         with suppress(psycopg.Error):  # gone already
             if self._connection:
+                # not `cancel`, which holds up every thread until the server answers
                 self._connection.cancel_safe(timeout=AGAIN)
         self._thread.join(AGAIN)
 
