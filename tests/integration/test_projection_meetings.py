@@ -14,8 +14,11 @@ from farandole.errors import ConfigurationError
 from farandole.postgres import Connection
 from farandole.project import Project
 from farandole.projections import building, registered
+from farandole.projections.building import Builder
 from farandole.projections.registered import builds, register, want
+from farandole.projector import builds as background
 from farandole.settings import Settings
+from tests.eventually import eventually
 from tests.integration.projection_tables import one
 from tests.integration.test_projection_builds import (  # noqa: F401
     DOUBLE,
@@ -130,3 +133,19 @@ def test_views_that_cannot_be_replaced_now_are_told_and_hold_nobody_up(
     assert ('"parked" is not a view' if mistake == "a table" else "somebody reads the old views") in told
     assert batches() > 0
     assert one(database, "SELECT most FROM seen_most") > 0
+
+
+def test_a_builder_goes_on_after_a_mistake_of_its_own(
+    project: Project, farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that ended in silence would leave everything wanted for ever."""
+    calls: list[object] = []
+
+    def mistaken(builder: Builder) -> bool:
+        calls.append(builder)
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr(background, "AGAIN", 0.01)
+    monkeypatch.setattr(Builder, "build_next", mistaken)
+    with background.Builds(farandole_settings):
+        eventually(lambda: len(calls) > 1)
