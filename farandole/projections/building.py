@@ -190,6 +190,7 @@ class Builder:
             if last != (last := f"waits for a reader: process {pid} ({application}), in a transaction since {since}"):
                 self._progress(projection.name, last)
             self._pause(AGAIN)
+            self._catch_up(projection)  # or the projectors would have to wait for all that came meanwhile
 
     def _go_live(self, projection: Projection) -> bool:
         """Fold the rest while the projectors wait, and replace the old tables; False when a reader holds those for long."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -149,3 +150,27 @@ def test_a_builder_goes_on_after_a_mistake_of_its_own(
     monkeypatch.setattr(Builder, "build_next", mistaken)
     with background.Builds(farandole_settings):
         eventually(lambda: len(calls) > 1)
+
+
+def test_what_comes_while_a_reader_is_waited_for_is_folded_before_the_projectors_are_stopped(
+    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(building, "AGAIN", 0.01)
+    batches()
+    said: list[str] = []
+    with postgres.connect(farandole_settings) as reader:
+        with reader.transaction():
+            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            reader.execute("SELECT * FROM seen")
+            want(database, projections.discover(project)[1], anew=True)
+            builder = threading.Thread(target=build, args=(farandole_settings, lambda _, what: said.append(what)))
+            builder.start()
+            eventually(lambda: any(what.startswith("waits for a reader: process") for what in said))
+            folded = "SELECT folded FROM projection_build"
+            before, new = one(database, folded), batches()
+            eventually(lambda: one(database, folded) == before + new)
+            assert new > 0 and said[-1].startswith("waits for a reader: process")
+        builder.join(30)
+    assert said[-1] == "is live"
+    assert one(database, "SELECT sum(n) FROM seen") == one(database, STAGES)
