@@ -194,6 +194,7 @@ class Builder:
             if last != (last := f"waits for a reader: process {pid} ({application}), in a transaction {when}"):
                 self._progress(projection.name, last)
             self._pause(AGAIN)
+            self._catch_up(projection)  # or the projectors would have to wait for all that came meanwhile
 
     def _go_live(self, projection: Projection) -> bool:
         """Fold the rest while the projectors wait, and replace the old tables; False when a reader holds those for long."""
@@ -230,11 +231,15 @@ class Builder:
         self._connection.execute("DELETE FROM projection_backlog WHERE name = %s", (projection.name,))
 
     def _still_wanted(self, projection: Projection, state: str = "building") -> tuple[Any, Any]:
-        """Hold the build's row to the end of the transaction: (reached, upto). One that is wanted anew is in another state."""
+        """Hold the build's row to the end of the transaction: (reached, upto). One that is wanted anew is in another state.
+
+        Partitions are made before or after it: a statement planned before looks where the events are no more.
+        """
         row = self._connection.execute(
             "SELECT reached, upto FROM projection_build WHERE name = %s AND (hash, views, state) = (%s, %s, %s) FOR UPDATE",
             (projection.name, projection.hash, projection.views, state),
         ).fetchone()
         if row is None:
             raise _Superseded(projection.name)
+        self._connection.execute("LOCK TABLE event_log IN ACCESS SHARE MODE")
         return row[0], row[1]

@@ -22,8 +22,8 @@ ORDER BY 1
 """
 #: What an older version has folded is known by its hash alone.
 _UNKNOWN = (
-    "its SQL is not known: an older version folded it, and its folder is gone or has changed; put it back,"
-    " or `farandole projections drop`"
+    "its SQL is not known: an older version folded it, and its folder is gone or has changed; put it back, or"
+    " `farandole projections drop` it, and its tables by hand"
 )
 _BACKLOG = """
 INSERT INTO projection_backlog (name, event_id)

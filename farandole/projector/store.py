@@ -178,7 +178,9 @@ class Store:
             except psycopg.Error as error:
                 if (error.sqlstate or "")[:2] not in _DATA_ERRORS:
                     raise
-                if end - start == 1:
+                if isinstance(error, psycopg.errors.CheckViolation) and not error.diag.constraint_name:
+                    pending.append((start, end))  # its partition was made meanwhile; a constraint of a table has a name
+                elif end - start == 1:
                     reason = str(error.diag.message_primary or error)
                     batch.parked.append(Parked(batch.records[start], "refused", reason))
                 else:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,12 @@ from farandole import postgres, projections
 from farandole.errors import ConfigurationError
 from farandole.postgres import Connection
 from farandole.project import Project
-from farandole.projections import building
+from farandole.projections import building, registered
+from farandole.projections.building import Builder
 from farandole.projections.registered import builds, register, want
+from farandole.projector import builds as background
 from farandole.settings import Settings
+from tests.eventually import eventually
 from tests.integration.projection_tables import one
 from tests.integration.test_projection_builds import (  # noqa: F401
     DOUBLE,
@@ -112,3 +116,61 @@ def test_tables_that_somebody_reads_are_not_dropped_while_projectors_wait(
         assert batches() > 0
     projections.drop(farandole_settings, core, "seen")
     assert one(database, "SELECT to_regclass('seen')") is None
+
+
+@pytest.mark.parametrize("mistake", ["a table", "a reader"])
+def test_views_that_cannot_be_replaced_now_are_told_and_hold_nobody_up(
+    mistake: str, project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(registered, "PATIENCE", 50)
+    seen(project, FOLD, views=VIEWS)
+    assert wanted(farandole_settings, project) == []
+    with postgres.connect(farandole_settings) as reader, reader.transaction():
+        reader.execute("SELECT * FROM seen_most")
+        other = VIEWS.replace("seen_most", "parked") if mistake == "a table" else VIEWS.replace("max", "min")
+        seen(project, FOLD, views=other)
+        (told,) = wanted(farandole_settings, project)
+    assert ('"parked" is not a view' if mistake == "a table" else "somebody reads the old views") in told
+    assert batches() > 0
+    assert one(database, "SELECT most FROM seen_most") > 0
+
+
+def test_a_builder_goes_on_after_a_mistake_of_its_own(
+    project: Project, farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that ended in silence would leave everything wanted for ever."""
+    calls: list[object] = []
+
+    def mistaken(builder: Builder) -> bool:
+        calls.append(builder)
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr(background, "AGAIN", 0.01)
+    monkeypatch.setattr(Builder, "build_next", mistaken)
+    with background.Builds(farandole_settings):
+        eventually(lambda: len(calls) > 1)
+
+
+def test_what_comes_while_a_reader_is_waited_for_is_folded_before_the_projectors_are_stopped(
+    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(building, "AGAIN", 0.01)
+    batches()
+    said: list[str] = []
+    with postgres.connect(farandole_settings) as reader:
+        with reader.transaction():
+            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            reader.execute("SELECT * FROM seen")
+            want(database, projections.discover(project)[1], anew=True)
+            builder = threading.Thread(target=build, args=(farandole_settings, lambda _, what: said.append(what)))
+            builder.start()
+            eventually(lambda: any(what.startswith("waits for a reader: process") for what in said))
+            folded = "SELECT folded FROM projection_build"
+            before, new = one(database, folded), batches()
+            eventually(lambda: one(database, folded) == before + new)
+            assert new > 0 and said[-1].startswith("waits for a reader: process")
+        builder.join(30)
+    assert said[-1] == "is live"
+    assert one(database, "SELECT sum(n) FROM seen") == one(database, STAGES)
