@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from farandole import postgres, projections
-from farandole.errors import ConfigurationError
+from farandole.errors import FarandoleError
 from farandole.postgres import Connection
 from farandole.project import Project
-from farandole.projections import building, registered
+from farandole.projections import building, installing, registered
 from farandole.projections.building import Builder
 from farandole.projections.registered import builds, register, want
 from farandole.projector import builds as background
@@ -105,13 +105,15 @@ def test_what_an_older_version_folded_without_its_sql_holds_nobody_up(
 
 
 def test_tables_that_somebody_reads_are_not_dropped_while_projectors_wait(
-    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings
-) -> None:
+    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(installing, "TRIES", 1)
     batches()
     core = projections.discover(project)[:1]
     with postgres.connect(farandole_settings) as reader, reader.transaction():
         reader.execute("SELECT * FROM seen")
-        with pytest.raises(ConfigurationError, match=r"seen is being read: .*try again"):
+        with pytest.raises(FarandoleError, match="somebody reads the tables of seen"):
             projections.drop(farandole_settings, core, "seen")
         assert batches() > 0
     projections.drop(farandole_settings, core, "seen")
@@ -123,7 +125,7 @@ def test_views_that_cannot_be_replaced_now_are_told_and_hold_nobody_up(
     mistake: str, project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(registered, "PATIENCE", 50)
+    monkeypatch.setattr(registered, "TRIES", 1)
     seen(project, FOLD, views=VIEWS)
     assert wanted(farandole_settings, project) == []
     with postgres.connect(farandole_settings) as reader, reader.transaction():

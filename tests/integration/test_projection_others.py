@@ -110,7 +110,7 @@ def test_views_that_somebody_reads_in_a_long_transaction_hold_up_no_other_reader
     with postgres.connect(farandole_settings) as reader, reader.transaction():
         reader.execute("SELECT n FROM seen_v")
         (problem,) = wanted(farandole_settings, project)
-        assert problem.endswith("views.sql: somebody has them open in a transaction; the next start tries again")
+        assert problem.endswith("views.sql: somebody reads the old views; they are replaced at the next start")
     assert wanted(farandole_settings, project) == []
     assert one(database, "SELECT n FROM seen_v") == 0
 
