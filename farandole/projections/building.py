@@ -95,8 +95,10 @@ class Builder:
             pass
         moment = self._catch_up(projection)
         self._wait_for_readers(projection, moment)
+        pause = AGAIN
         while not self._go_live(projection):
-            self._pause(AGAIN)
+            self._pause(pause)
+            pause = min(2 * pause, 20 * AGAIN)  # each try holds up the projectors: a dump may take hours
             self._catch_up(projection)
 
     def _begin(self, projection: Projection) -> None:
