@@ -32,7 +32,13 @@ class Beside:
     def make(self) -> None:
         """The schema, empty."""
         self.clear()
-        self._connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self._name)))
+        try:
+            self._connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self._name)))
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ConfigurationError(
+                f"projections are built in a schema of their own, {self._name}, and the database's user may not create it:"
+                " GRANT CREATE ON DATABASE ... TO it"
+            ) from error
 
     def make_tables(self, projection: Projection) -> None:
         apply(self._connection, projection, "tables.sql")
@@ -40,16 +46,25 @@ class Beside:
         made, others = [name for kind, name in rows if kind == "table"], [f"{k} {n}" for k, n in rows if k != "table"]
         if others or sorted(made) != sorted(projection.table_names):
             raise ConfigurationError(
-                f"{projection.where}/tables.sql: expected only tables without a schema (CREATE TABLE IF NOT EXISTS name)"
-                f" and their indexes; it makes {', '.join([*others, *made])}"
+                f"{projection.where}/tables.sql: expected only tables without a schema (CREATE TABLE IF NOT EXISTS name,"
+                f" in lower case) and their indexes; it makes {', '.join([*others, *made])}"
             )
-        rows = self._connection.execute(
-            SQL["taken"], {"name": projection.name, "schema": self._schema, "tables": projection.table_names}
-        ).fetchall()
+        for table, other in self._connection.execute(SQL["referred"], {"schema": self._name}).fetchall():
+            raise ConfigurationError(
+                f"{projection.where}/tables.sql: {table} has a foreign key to {other}, which is made anew and forgotten at"
+                " other times; expected foreign keys among its own tables only"
+            )
+        names = sorted(set(projection.table_names) - self._tables_of(projection.name))
+        rows = self._connection.execute(SQL["taken"], {"schema": self._schema, "tables": names}).fetchall()
         for table in [name for (name,) in rows] + sorted(RESERVED.intersection(projection.table_names)):
             raise ConfigurationError(
                 f"{projection.where}/tables.sql: the table {table} is there and is not this projection's"
             )
+
+    def _tables_of(self, name: str) -> set[str]:
+        """Those of the live version."""
+        rows = self._connection.execute("SELECT tables FROM projection WHERE name = %s", (name,)).fetchall()
+        return {table for (tables,) in rows for table in Projection(name, None, tables or "", "").table_names}
 
     def try_fold(self, projection: Projection) -> None:
         """Fold nothing: mistakes show before the work is done, and SQL that ends the transaction does no harm later."""
@@ -93,6 +108,11 @@ class Beside:
     def look_away(self) -> None:
         """Names without a schema mean the namespace's tables again."""
         self._connection.execute(sql.SQL("SET LOCAL search_path = {}, public").format(sql.Identifier(self._schema)))
+
+
+def briefly(connection: Connection[Any]) -> None:
+    """Wait for locks in this transaction only so long that those who wait behind it hardly notice: then LockNotAvailable."""
+    connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(HELD)))
 
 
 def stop_projectors(connection: Connection[Any]) -> None:

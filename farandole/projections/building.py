@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 from farandole import postgres
@@ -30,6 +29,9 @@ FEW = 2_000
 OLD_READERS = 60.0
 #: Seconds between two tries to go live, at first and at most: each holds the projectors up for a moment.
 AGAIN, AGAIN_MAX = 0.5, 15.0
+
+#: A time by the server's clock, and the transaction id that was the next one then.
+_Moment = dict[str, Any]
 
 _NOTHING = "00000000-0000-0000-0000-000000000000"
 
@@ -143,7 +145,7 @@ class Builder:
             self._progress(projection.name, f"folded {folded[0]} of about {max(folded)} events")
         return True
 
-    def _catch_up(self, projection: Projection) -> datetime:
+    def _catch_up(self, projection: Projection) -> _Moment:
         """Fold what came meanwhile, until only a few events are left; the moment when that was done."""
         while True:
             with self._connection.transaction():
@@ -152,11 +154,12 @@ class Builder:
             if count < FEW:
                 break
             self._pause(0)
-        row = self._connection.execute("SELECT clock_timestamp()").fetchone()
+        row = self._connection.execute(
+            "SELECT clock_timestamp() AS moment, pg_snapshot_xmax(pg_current_snapshot())::text AS next"
+        ).fetchone()
         if row is None:
             raise RuntimeError("the server knows no time")
-        moment: datetime = row[0]
-        return moment
+        return {"moment": row[0], "next": row[1]}
 
     def _fold_backlog(self, projection: Projection) -> int:
         self._beside.look_here()
@@ -179,15 +182,16 @@ class Builder:
             )
         return count
 
-    def _wait_for_readers(self, projection: Projection, moment: datetime) -> None:
+    def _wait_for_readers(self, projection: Projection, moment: _Moment) -> None:
         """To a transaction that sees the database as it was before `moment` the new tables would seem empty."""
         deadline, last = time.monotonic() + OLD_READERS, ""
         while time.monotonic() < deadline:
-            readers = self._connection.execute(SQL["old_snapshots"], {"moment": moment}).fetchall()
+            readers = self._connection.execute(SQL["old_snapshots"], moment).fetchall()
             if not readers:
                 return
             pid, application, since = readers[0]
-            if last != (last := f"waits for a reader: process {pid} ({application}), in a transaction since {since}"):
+            when = f"since {since}" if since else "of another role"
+            if last != (last := f"waits for a reader: process {pid} ({application}), in a transaction {when}"):
                 self._progress(projection.name, last)
             self._pause(AGAIN)
             self._catch_up(projection)  # or the projectors would have to wait for all that came meanwhile

@@ -19,6 +19,8 @@ class _View:
     definition: str
     options: str | None
     depth: int
+    owner: str
+    comment: str | None
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -37,7 +39,7 @@ def kept(connection: Connection[Any], relations: Sequence[str], ours: Sequence[s
     views = [_View(**row) for row in _rows(connection, "dependents", old)]
     grants = _rows(connection, "grants", [*old, *(view.identifier for view in views)])
     for view in reversed(views):
-        connection.execute(sql.SQL("DROP VIEW {}").format(view.identifier))
+        _drop(connection, view)
     yield
     for view in views:
         if (view.schema, view.name) not in {(here, name) for name in ours}:
@@ -54,6 +56,16 @@ def current_schema(connection: Connection[Any]) -> str:
     return str(row[0])
 
 
+def _drop(connection: Connection[Any], view: _View) -> None:
+    try:
+        connection.execute(sql.SQL("DROP VIEW {}").format(view.identifier))
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ConfigurationError(
+            f"the view {view.schema}.{view.name} hangs on tables that are replaced, and only its owner {view.owner} can drop"
+            " and make it anew: drop it meanwhile"
+        ) from error
+
+
 def _restore(connection: Connection[Any], view: _View) -> None:
     options = sql.SQL(f" WITH ({view.options})" if view.options else "")
     try:
@@ -63,15 +75,19 @@ def _restore(connection: Connection[Any], view: _View) -> None:
             f"the view {view.schema}.{view.name}, which no projection's views.sql makes, does not fit the new tables:"
             f" {error.diag.message_primary}; change or drop it"
         ) from error
+    connection.execute(sql.SQL("ALTER VIEW {} OWNER TO {}").format(view.identifier, sql.Identifier(view.owner)))
+    connection.execute(sql.SQL("COMMENT ON VIEW {} IS {}").format(view.identifier, sql.Literal(view.comment)))
 
 
 def _grant(connection: Connection[Any], grant: dict[str, Any]) -> None:
     relation = sql.Identifier(grant["schema"], grant["name"])
-    if not _exists(connection, relation):
+    if not _exists(connection, relation, grant["column"]):
         return  # it went with the old version
+    column = sql.SQL(" ({})").format(sql.Identifier(grant["column"])) if grant["column"] else sql.SQL("")
     connection.execute(
-        sql.SQL("GRANT {} ON {} TO {}{}").format(
+        sql.SQL("GRANT {}{} ON {} TO {}{}").format(
             sql.SQL(grant["privilege"]),
+            column,
             relation,
             sql.SQL("PUBLIC") if grant["everybody"] else sql.Identifier(grant["role"]),
             sql.SQL(" WITH GRANT OPTION" if grant["is_grantable"] else ""),
@@ -79,9 +95,13 @@ def _grant(connection: Connection[Any], grant: dict[str, Any]) -> None:
     )
 
 
-def _exists(connection: Connection[Any], relation: sql.Identifier) -> bool:
-    row = connection.execute("SELECT to_regclass(%s)", (relation.as_string(connection),)).fetchone()
-    return row is not None and row[0] is not None
+def _exists(connection: Connection[Any], relation: sql.Identifier, column: str | None = None) -> bool:
+    row = connection.execute(
+        "SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND NOT attisdropped"
+        " AND attname = coalesce(%s, attname)",
+        (relation.as_string(connection), column),
+    ).fetchone()
+    return row is not None and row[0] > 0
 
 
 def _rows(connection: Connection[Any], query: str, relations: Sequence[sql.Identifier]) -> list[dict[str, Any]]:

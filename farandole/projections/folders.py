@@ -81,9 +81,13 @@ def read(folder: Path) -> Projection:
     texts = {}
     for file in ("tables.sql", "fold.sql", "views.sql"):
         try:
-            texts[file] = (folder / file).read_text(encoding="utf-8")
+            texts[file] = (folder / file).read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
         except FileNotFoundError:
             texts[file] = ""
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(f"{folder / file}: expected text in UTF-8; byte {error.start} is none") from error
+        if "\0" in texts[file]:
+            raise ConfigurationError(f"{folder / file}: expected SQL without NUL bytes")
         if not texts[file].strip() and file != "views.sql":
             raise ConfigurationError(f"projection {folder.name}: {folder / file} is missing or empty")
     projection = Projection(folder.name, folder, texts["tables.sql"], texts["fold.sql"], texts["views.sql"])

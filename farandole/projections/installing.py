@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 from farandole import postgres
-from farandole.errors import ConfigurationError
+from farandole.errors import ConfigurationError, FarandoleError
 from farandole.postgres import Connection
 from farandole.projections.beside import stop_projectors
 from farandole.projections.building import Builder, Progress
 from farandole.projections.folders import CORE, Projection
-from farandole.projections.registered import Build, builds, register, want
+from farandole.projections.registered import AGAIN, TRIES, Build, builds, register, want
 from farandole.projections.replacing import live, remove
 from farandole.retention import forgot_anything
 from farandole.settings import Settings
@@ -73,7 +73,8 @@ def refold(
 def drop(settings: Settings, projections: Sequence[Projection], name: str) -> None:
     """Drop a projection that has no folder any more, with its tables and views.
 
-    Raises ConfigurationError where it may not go: the core, one with a folder, one that others hang on or read right now.
+    Raises ConfigurationError where it may not go: the core, one with a folder, one that others hang on; FarandoleError while
+    somebody reads it.
     """
     with postgres.connect(settings, application="farandole projections") as connection:
         rows = connection.execute("SELECT name FROM projection UNION SELECT name FROM projection_build").fetchall()
@@ -87,16 +88,18 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
             raise ConfigurationError(
                 f"{name} would come again with the next projector: remove its folder {folder} first"
             )
-        try:
-            with connection.transaction():
-                stop_projectors(connection)
-                remove(connection, name)
-        except postgres.psycopg.errors.DependentObjectsStillExist as error:
-            raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
-        except LockNotAvailable as error:
-            raise ConfigurationError(
-                f"{name} is being read: nothing was dropped; try again when that has ended"
-            ) from error
+        for _ in range(TRIES):
+            try:
+                with connection.transaction():
+                    stop_projectors(connection)
+                    remove(connection, name)
+            except postgres.psycopg.errors.DependentObjectsStillExist as error:
+                raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
+            except LockNotAvailable:
+                time.sleep(AGAIN)
+            else:
+                return
+    raise FarandoleError(f"somebody reads the tables of {name} in a transaction that is open; nothing was dropped")
 
 
 def finish(connection: Connection[Any], settings: Settings, names: Sequence[str], progress: Progress) -> dict[str, str]:

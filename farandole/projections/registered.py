@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from farandole import postgres
 from farandole.errors import ConfigurationError
-from farandole.postgres import Connection, dict_row, psycopg, sql
-from farandole.projections.beside import PATIENCE
+from farandole.postgres import Connection, dict_row, psycopg
+from farandole.projections.beside import briefly
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.replacing import replace, texts
 from farandole.projections.statements import SQL, told
 from farandole.settings import Settings
+
+#: Tries to replace what somebody reads in a long transaction, and seconds between two: everybody else reads meanwhile.
+TRIES, AGAIN = 6, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +89,20 @@ def _as_it_is(connection: Connection[Any], projection: Projection) -> None:
 
 
 def _try_views(connection: Connection[Any], projection: Projection) -> list[str]:
-    try:
-        with connection.transaction():
-            connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(PATIENCE)))
-            replace(connection, projection)
-            connection.execute("SET LOCAL lock_timeout TO DEFAULT")
-    except ConfigurationError as error:
-        return [str(error)]
-    except psycopg.errors.LockNotAvailable:
-        return [f"{projection.where}/views.sql: somebody reads the old views; they are replaced at the next start"]
-    except psycopg.Error as error:
-        if postgres.is_outage(error):
-            raise
-        return [told(projection, "views.sql", error)]
-    return []
+    for _ in range(TRIES):
+        try:
+            with connection.transaction():
+                briefly(connection)
+                replace(connection, projection)
+                connection.execute("SET LOCAL lock_timeout TO DEFAULT")
+        except ConfigurationError as error:
+            return [str(error)]
+        except psycopg.errors.LockNotAvailable:
+            time.sleep(AGAIN)
+        except psycopg.Error as error:
+            if postgres.is_outage(error):
+                raise
+            return [told(projection, "views.sql", error)]
+        else:
+            return []
+    return [f"{projection.where}/views.sql: somebody reads the old views; they are replaced at the next start"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from farandole.postgres import Connection, sql
+from farandole.errors import ConfigurationError
+from farandole.postgres import Connection, psycopg, sql
 from farandole.projections.dependents import current_schema, kept
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.statements import SQL, apply
@@ -28,9 +29,9 @@ def replace(connection: Connection[Any], projection: Projection, tables: Callabl
     Without `tables` those that are there stay. Raises ConfigurationError for a mistake in views.sql, or when a view that
     others made does not fit any more; the caller's transaction then ends with nothing changed.
     """
-    before = live(connection)
-    old = next((one for one in before if one.name == projection.name), None)
-    views = _once(*(one.view_names for one in before), projection.view_names)
+    standing = live(connection)
+    old = next((one for one in standing if one.name == projection.name), None)
+    views = _once(*(one.view_names for one in standing), projection.view_names)
     names = _once(old.table_names if old else [], projection.table_names) if tables else []
     with kept(connection, [*names, *views], ours=views):
         _drop("VIEW", connection, views)
@@ -41,13 +42,33 @@ def replace(connection: Connection[Any], projection: Projection, tables: Callabl
         connection.execute(SQL["go_live"], texts(projection) | {"built": tables is not None})
         for one in live(connection):
             if one.views.strip():
+                before = _relations(connection)
                 apply(connection, one, "views.sql")
+                if one.name == projection.name:
+                    _only_views(projection, before, _relations(connection))
+
+
+def _only_views(projection: Projection, before: set[str], after: set[str]) -> None:
+    """What its name does not tell could not be replaced the next time."""
+    if others := sorted(after - before - set(projection.view_names)):
+        raise ConfigurationError(
+            f"{projection.where}/views.sql: expected only CREATE VIEW name, each on a line of its own, in lower case and"
+            f" without a schema; it makes {', '.join(others)}"
+        )
+
+
+def _relations(connection: Connection[Any]) -> set[str]:
+    """Tables and views of the namespace, of any kind."""
+    rows = connection.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind NOT IN ('i', 'I', 't')"
+    ).fetchall()
+    return {name for (name,) in rows}
 
 
 def remove(connection: Connection[Any], name: str) -> None:
     """Drop a projection, with the tables and views of its live version: what a build would have made may be others'.
 
-    What others hang on them must be gone: raises psycopg's error if not.
+    What others hang on them must be gone: raises ConfigurationError if not.
     """
     for old in live(connection):
         if old.name == name:
@@ -77,4 +98,8 @@ def _drop(kind: str, connection: Connection[Any], names: list[str]) -> None:
     """Of the namespace's schema alone: in public there may be others of these names."""
     statement = sql.SQL("DROP VIEW IF EXISTS {}" if kind == "VIEW" else "DROP TABLE IF EXISTS {}")
     for name in reversed(names):
-        connection.execute(statement.format(sql.Identifier(current_schema(connection), name)))
+        try:
+            connection.execute(statement.format(sql.Identifier(current_schema(connection), name)))
+        except psycopg.errors.DependentObjectsStillExist as error:
+            detail = str(error.diag.message_detail or error).replace("\n", "; ")
+            raise ConfigurationError(f"{name} is used by others: {detail}") from error

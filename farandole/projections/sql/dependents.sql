@@ -9,10 +9,11 @@ WITH RECURSIVE hanging AS (
   JOIN pg_rewrite AS rule ON rule.oid = link.objid AND rule.ev_class <> hanging.oid
 )
 SELECT space.nspname AS schema, view.relname AS name, pg_get_viewdef(view.oid) AS definition,
-       array_to_string(view.reloptions, ', ') AS options, max(depth) AS depth
+       array_to_string(view.reloptions, ', ') AS options, max(depth) AS depth,
+       pg_get_userbyid(view.relowner) AS owner, obj_description(view.oid, 'pg_class') AS comment
 FROM hanging
 JOIN pg_class AS view ON view.oid = hanging.oid AND view.relkind = 'v'
 JOIN pg_namespace AS space ON space.oid = view.relnamespace
 WHERE depth > 0
-GROUP BY view.oid, space.nspname, view.relname, view.reloptions
+GROUP BY view.oid, space.nspname, view.relname, view.reloptions, view.relowner
 ORDER BY depth, schema, name
