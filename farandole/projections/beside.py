@@ -95,7 +95,7 @@ class Beside:
         """Names without a schema mean the new tables, then those of the namespace; for this transaction."""
         path = [sql.Identifier(self._name), sql.Identifier(self._schema), sql.Identifier("public")]
         self._connection.execute(sql.SQL("SET LOCAL search_path = {}").format(sql.SQL(", ").join(path)))
-        self._connection.execute("SET LOCAL jit = off; SET LOCAL work_mem = '256MB'")
+        self._connection.execute("SET LOCAL jit = off; SET LOCAL work_mem = '256MB'; SET LOCAL statement_timeout = 0")
 
     def over(self, query: str, **values: Any) -> None:
         """Let `new_events` be these events, in this transaction."""

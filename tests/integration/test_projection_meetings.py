@@ -176,3 +176,18 @@ def test_what_comes_while_a_reader_is_waited_for_is_folded_before_the_projectors
         builder.join(30)
     assert said[-1] == "is live"
     assert one(database, "SELECT sum(n) FROM seen") == one(database, STAGES)
+
+
+def test_a_build_takes_as_long_as_it_takes(
+    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings
+) -> None:
+    """A role's statement_timeout is meant for questions; a piece that it ends would be begun again for ever."""
+    batches()
+    seen(project, FOLD + "SELECT pg_sleep(0.5) FROM new_events LIMIT 1;")
+    wanted(farandole_settings, project)
+    with postgres.connect(farandole_settings) as connection:
+        connection.execute("SET statement_timeout = '300ms'")
+        builder = Builder(farandole_settings, connection, lambda *_: None)
+        with builder.alone() as mine:
+            assert mine and builder.build_next()
+    assert state(database, project) == ("live", None)
