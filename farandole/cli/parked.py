@@ -201,7 +201,7 @@ def _foresee(connection: Connection[Any], settings: Settings, chosen: Chosen) ->
     from farandole.projector.parking import Retried, today
 
     done = Retried()
-    for size, left in today(settings, known.pages(connection, chosen, settings.batch)):
+    for size, left in today(settings, known.pages(connection, chosen, settings.batch), chosen):
         done.tried, done.new = done.tried + size, done.new + size - len(left)
         done.left.update(one.cause for one in left)
     return done

@@ -54,18 +54,18 @@ class Beside:
                 f"{projection.where}/tables.sql: {table} has a foreign key to {other}, which is made anew and forgotten at"
                 " other times; expected foreign keys among its own tables only"
             )
-        names = sorted(set(projection.table_names) - self._tables_of(projection))
+        names = sorted(set(projection.table_names) - self._live_tables(projection))
         rows = self._connection.execute(SQL["taken"], {"schema": self._schema, "tables": names}).fetchall()
         for table in [name for (name,) in rows] + sorted(RESERVED.intersection(projection.table_names)):
             raise ConfigurationError(
                 f"{projection.where}/tables.sql: the table {table} is there and is not this projection's"
             )
 
-    def _tables_of(self, projection: Projection) -> set[str]:
-        """Those of the live version. Of what version 0.4 folded nobody knows them: all may be."""
-        query = "SELECT coalesce(tables, %s) FROM projection WHERE name = %s"
-        rows = self._connection.execute(query, (projection.tables, projection.name)).fetchall()
-        return {table for (tables,) in rows for table in Projection(projection.name, None, tables, "").table_names}
+    def _live_tables(self, projection: Projection) -> set[str]:
+        """Those of the live version. Of what an older farandole has folded they are not known: then its own names are."""
+        rows = self._connection.execute("SELECT tables FROM projection WHERE name = %s", (projection.name,)).fetchall()
+        texts = [projection.tables if tables is None else tables for (tables,) in rows]
+        return {table for text in texts for table in Projection(projection.name, None, text, "").table_names}
 
     def try_fold(self, projection: Projection) -> None:
         """Fold nothing: mistakes show before the work is done, and SQL that ends the transaction does no harm later."""

@@ -15,6 +15,9 @@ from farandole.projector.body import clean
 #: The columns in `Rest.packed`, in order.
 REST = ("run", "hop", "attempt", "scope_id", "part", "parts", "emitted_by", "tenant")
 
+#: What counts from 0; some of them may be null.
+_COUNTS = ("run", "hop", "attempt", "part", "parts")
+
 _ID = rb"H[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # H: the length of 36, in Avro
 _IDS = re.compile(_ID + _ID + rb"(?:\x00|\x02" + _ID + rb")").match
 #: Bytes. Where in that the second and the third id begin, and how long all of it is without the third.
@@ -84,7 +87,7 @@ class Heads:
             fields, end = self._read(key, 0)
         except Misfit:
             return None
-        if end != len(key) or min(fields["run"], fields["hop"], fields["attempt"]) < 0:
+        if end != len(key) or min(fields[name] or 0 for name in _COUNTS) < 0:
             return None
         if len(self._rests) == _KEPT:
             self._rests.clear()

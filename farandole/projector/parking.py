@@ -20,6 +20,7 @@ from farandole.projector.body import clean
 from farandole.projector.folds import NotLive
 from farandole.projector.rows import Batch, Parked, Rows
 from farandole.projector.store import Store
+from farandole.retention.expired import EXPIRED
 from farandole.settings import Settings
 
 #: Topic with the namespace, partition, offset, and Kafka's timestamp, which tells a topic that was made again from the old one.
@@ -72,7 +73,7 @@ class Retry:
         until then has been done.
         """
         for page in parked.pages(connection, chosen, self._settings.batch):
-            made = _read(self._rows, page, self._settings)  # a slow registry must not hold up a transaction
+            made = _read(self._rows, page, self._settings, chosen)  # a slow registry must not hold up a transaction
             try:
                 yield self._take_up(made, chosen)
             except NotLive as waits:
@@ -115,18 +116,25 @@ class Retry:
         return Store(self._settings, self._owner)
 
 
-def today(settings: Settings, found: Iterable[Sequence[ParkedRecord]]) -> Iterator[tuple[int, list[Parked]]]:
+def today(
+    settings: Settings, found: Iterable[Sequence[ParkedRecord]], chosen: Chosen | None = None
+) -> Iterator[tuple[int, list[Parked]]]:
     """Of each batch of records: how many they are, and those that are no events today either.
 
     Changes nothing, so that what the database will say is not known. Raises Unreachable when a schema cannot be looked up.
     """
     rows = Rows(Schemas(settings), settings)
     for page in found:
-        yield len(page), _read(rows, page, settings).parked
+        yield len(page), _read(rows, page, settings, chosen).parked
 
 
-def _read(rows: Rows, page: Sequence[ParkedRecord], settings: Settings) -> Batch:
-    return rows.batch([one.record(settings) for one in page])
+def _read(rows: Rows, page: Sequence[ParkedRecord], settings: Settings, chosen: Chosen | None = None) -> Batch:
+    """Records of forgotten jobs, which were folded once, stay parked unless somebody names them: all counts count them."""
+    named = chosen is not None and (chosen.cause == EXPIRED or chosen.offset is not None)
+    left = [one for one in page if one.cause == EXPIRED and not named]
+    batch = rows.batch([one.record(settings) for one in page if one.cause != EXPIRED or named])
+    batch.parked += [Parked(one.record(settings), EXPIRED, one.error) for one in left]
+    return batch
 
 
 def _run(connection: Connection[Any], name: str, given: dict[str, Any]) -> list[Any]:

@@ -14,6 +14,9 @@ from farandole.settings import Settings
 if TYPE_CHECKING:
     from farandole.projector.rows import Batch
 
+#: The cause of these parked records.
+EXPIRED = "expired"
+
 _LIMITS = postgres.script((Path(__file__).parent / "sql" / "limits.sql").read_text(encoding="utf-8"))
 _ALIVE = "SELECT trace_id FROM job WHERE trace_id = ANY (%s) ORDER BY trace_id FOR KEY SHARE"
 
@@ -59,7 +62,7 @@ class Expired:
         from farandole.projector.rows import Parked
 
         reason = "its job was forgotten by `farandole projector retain`, and this record comes again"
-        batch.parked += [Parked(batch.records[number], "expired", reason) for number in sorted(gone)]
+        batch.parked += [Parked(batch.records[number], EXPIRED, reason) for number in sorted(gone)]
         kept = [number for number in range(len(batch.rows)) if number not in gone]
         batch.records[:] = [batch.records[number] for number in kept]
         batch.rows[:] = [batch.rows[number] for number in kept]

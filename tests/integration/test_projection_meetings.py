@@ -14,7 +14,7 @@ from farandole import postgres, projections
 from farandole.errors import FarandoleError
 from farandole.postgres import Connection
 from farandole.project import Project
-from farandole.projections import beside, building, registered
+from farandole.projections import building, installing, registered
 from farandole.projections.building import Builder
 from farandole.projections.registered import builds, register, want
 from farandole.projector import builds as background
@@ -117,8 +117,10 @@ def test_a_projector_builds_the_core_that_an_older_version_folded(
 
 
 def test_tables_that_somebody_reads_are_not_dropped_while_projectors_wait(
-    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings
-) -> None:
+    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(installing, "TRIES", 1)
     batches()
     core = projections.discover(project)[:1]
     with postgres.connect(farandole_settings) as reader, reader.transaction():
@@ -135,8 +137,7 @@ def test_views_that_cannot_be_replaced_now_are_told_and_hold_nobody_up(
     mistake: str, project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(beside, "HELD", 50)
-    monkeypatch.setattr(registered, "AGAIN", 0.01)
+    monkeypatch.setattr(registered, "TRIES", 1)
     seen(project, FOLD, views=VIEWS)
     assert wanted(farandole_settings, project) == []
     with postgres.connect(farandole_settings) as reader, reader.transaction():

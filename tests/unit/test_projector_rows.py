@@ -79,6 +79,12 @@ def _record(log: Log, event: type[Event], fields: dict[str, Any], text: str) -> 
     return log.put(event.__event__.topic, 0, written.header + value.getvalue(), b"key")
 
 
+def test_a_count_below_zero_is_parked_however_much_its_bytes_look_like_an_ordinary_event(log: Log) -> None:
+    strange = new_fact(Submitted).fields | {"parts": -64, "tenant": ""}
+    (parked,) = batch([_record(log, Submitted, strange, "hello")]).parked
+    assert parked.error.startswith("envelope field parts: expected 0 to")
+
+
 def test_an_ordinary_event_is_read_quickly(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     first = new_fact(Submitted, tenant="acme")
     records = [log.append(fact.event, fact.fields) for fact in (first, new_fact(Noted, cause=first))]

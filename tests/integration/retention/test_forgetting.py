@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections import Counter
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from types import SimpleNamespace
 from uuid import UUID
@@ -10,9 +11,12 @@ from uuid import UUID
 import pytest
 
 from farandole import ids, postgres, projections, retention
+from farandole.parked import Chosen
 from farandole.project import find_project
+from farandole.projector.parking import Retry
 from farandole.retention import partitions, policy
 from farandole.retention.forgetting import Forgotten, forget, preview
+from tests.integration.projection_service import make_topics
 from tests.integration.projection_tables import jobs as job_state
 from tests.integration.projection_tables import one
 from tests.integration.retention.old_jobs import NOW, Jobs
@@ -181,6 +185,20 @@ class TestRecordsThatComeAgain:
         ).fetchall()
         assert parked == [(forgotten, "expired", 2)]
         assert jobs.left() == {kept: 2, new: 2, fresh.fields["trace_id"]: 1}
+
+    def test_they_stay_parked_when_all_is_retried_unless_they_are_asked_for(self, jobs: Jobs) -> None:
+        """They were folded once: projections that add up would count them again."""
+        make_topics(jobs.settings)
+        forgotten = jobs.job(90)
+        carried_out(jobs)
+        jobs.connection.execute("UPDATE projector_offset SET next_offset = 0")
+        jobs.fold(jobs.records)
+        retry = Retry(jobs.settings)
+        with closing(retry):
+            (done,) = retry.run(jobs.connection, Chosen())
+            assert (done.new, done.left, jobs.left()) == (0, Counter(expired=2), {})
+            (done,) = retry.run(jobs.connection, Chosen(cause="expired"))
+            assert (done.new, jobs.left()) == (2, {forgotten: 2})
 
     def test_a_topic_that_was_copied_brings_nothing_back(self, jobs: Jobs) -> None:
         """Offsets begin anew, under another topic's id; Kafka's timestamps are those of before."""
