@@ -18,6 +18,7 @@ from farandole.projections import building, installing, registered
 from farandole.projections.building import Builder
 from farandole.projections.registered import builds, register, want
 from farandole.projector import builds as background
+from farandole.projector import service
 from farandole.settings import Settings
 from tests.eventually import eventually
 from tests.integration.projection_tables import one
@@ -102,6 +103,17 @@ def test_what_an_older_version_folded_without_its_sql_holds_nobody_up(
     times = 2 if folder == "changed" else 1
     assert one(database, "SELECT sum(n) FROM seen") == times * one(database, STAGES)
     assert state(database, project) == ("live", None)
+
+
+def test_a_projector_builds_the_core_that_an_older_version_folded(
+    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings
+) -> None:
+    """As after a migration from 0.4: the tables are there, the SQL is another one, nothing is known of the old."""
+    batches()
+    database.execute("UPDATE projection SET tables = NULL, fold = NULL, views = NULL, hash = 'of 0.4'")
+    service._register(farandole_settings, projections.discover(project)[:1])
+    assert one(database, "SELECT sum(events) FROM job") == one(database, "SELECT count(*) FROM event_log")
+    assert state(database, project, "job_state") == ("live", None)
 
 
 def test_tables_that_somebody_reads_are_not_dropped_while_projectors_wait(
