@@ -29,9 +29,9 @@ class State:
 def states(connection: Connection[Any], found: Sequence[Projection]) -> list[State]:
     """All that have a folder or are known to the database, the core first.
 
-    `new` and `changed`: a folder that no projector has seen yet, or whose views it could not replace (its log says why). `wanted`, `building`, `failed`: a version that is to become
-    live; an older one may be live meanwhile. `suspended`: an event failed it; it stands still until it is refolded or
-    changed. `live`; `kept`: live, though its folder is gone.
+    `new` and `changed`: a folder that no projector has seen yet, or whose views it could not replace (its log says why).
+    `wanted`, `building`, `failed`: a version that is to become live; an older one may be live meanwhile. `suspended`: an
+    event failed it; it stands still until it is refolded or changed. `live`; `kept`: live, though its folder is gone.
     """
     try:
         with connection.cursor(row_factory=dict_row) as cursor:
