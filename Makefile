@@ -9,8 +9,10 @@ SEEDS ?= 5
 FROM ?= 1
 # Of `make chaos-effects`: jobs of a run.
 JOBS ?= 2000
+# Of `make prove`: plans of the property test; kills and outages are a tenth or a twentieth of it.
+N ?= 500
 
-.PHONY: demo test lint unit chaos chaos-effects corpus bench up down clean help
+.PHONY: demo test lint unit prove chaos chaos-effects corpus bench up down clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -29,6 +31,9 @@ lint: .venv/ready
 
 unit: .venv/ready  ## the tests that need neither Kafka nor Postgres
 	$(BIN)/python -m pytest tests/unit $(ARGS)
+
+prove: .venv/ready  ## the projection under any plan, each cut of a batch, kills and outages: make prove N=2000
+	PROVE=$(N) $(BIN)/python -m pytest tests/integration/proof --timeout 7200 $(ARGS)
 
 chaos: .venv/ready  ## mixed faults, one run a seed: make chaos SEEDS=20 FROM=1
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --from $(FROM) $(ARGS)

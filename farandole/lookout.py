@@ -33,6 +33,9 @@ _MOST = 1_000
 #: Seconds, on average, before a connection that broke is made anew.
 _PAUSE = 0.5
 
+#: Seconds that the last statement has to end by itself.
+_FAREWELL = 1.0
+
 
 def bucket(trace_id: UUID) -> int:
     """Which channel tells of a job."""
@@ -109,11 +112,16 @@ class Lookout:
         """Let go of the database; whoever still waits is cancelled."""
         for wait in self._waits:
             wait.answer.cancel()
+        self._waits.clear()
+        self._nudge.set()
         if self._watching:
-            if self._line:
-                postgres.cut_off(self._line.connection)  # a server that stands still answers no cancellation either
-            self._watching.cancel()
-            await asyncio.wait([self._watching])
+            # What it has asked is let be answered: cut off in the middle of a statement, the driver would complain aloud.
+            _, late = await asyncio.wait([self._watching], timeout=_FAREWELL)
+            if late:
+                if self._line:
+                    postgres.cut_off(self._line.connection)  # a server that stands still answers no cancellation either
+                self._watching.cancel()
+                await asyncio.wait([self._watching])
         await self._hang_up()
 
     async def _watch(self) -> None:

@@ -21,6 +21,9 @@ _CHUNK, MOST = 2_000, 10_000
 #: Seconds. No other chunk is begun after these.
 _PATIENCE = 5.0
 
+#: How a job can stand.
+STATUSES = ("running", "waiting", "blocked", "done", "failed")
+
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: A statement's name and parameters out, its rows in.
@@ -53,7 +56,7 @@ def page(connection: Connection[Any], filters: Filters, *, after: str | None = N
     """At most `limit` jobs behind the cursor `after`.
 
     Jobs that move meanwhile come to the front: they may be missed by later pages, and no job is on two, unless it moves
-    between. Raises FarandoleError for what is no cursor.
+    between. Raises FarandoleError for what is no cursor, no status, or a limit below one.
     """
     talk = _page(filters, after, limit)
     asked = next(talk)
@@ -106,6 +109,10 @@ def _place(after: str | None) -> dict[str, Any]:
 
 
 def _page(filters: Filters, after: str | None, limit: int) -> _Talk:
+    if limit < 1:
+        raise FarandoleError(f"limit is {limit}; expected at least 1", ExitCode.USAGE)
+    if filters.status not in (None, *STATUSES):
+        raise FarandoleError(f"{filters.status!r} is no status; expected {', '.join(STATUSES)}", ExitCode.USAGE)
     given = {name: getattr(filters, name) for name in ("stage", "status", "older_than", "newer_than")}
     given |= {"search": filters.search, **_place(after), "limit": limit}
     if filters.search is None:

@@ -69,8 +69,9 @@ def make(settings: Settings, name: str, *, only_tell: bool = False) -> Made:
             with connection.transaction():
                 for statement in statements:
                     connection.execute(statement, prepare=False)
-                if password:
-                    connection.execute(_format("ALTER ROLE {} PASSWORD {}", name, sql.Literal(password)))
+                if password:  # as the server keeps it: what is sent may be logged there
+                    kept = connection.pgconn.encrypt_password(password.encode(), name.encode()).decode()
+                    connection.execute(_format("ALTER ROLE {} PASSWORD {}", name, sql.Literal(kept)))
         except (
             psycopg.errors.InsufficientPrivilege,
             psycopg.errors.InvalidGrantOperation,

@@ -20,7 +20,7 @@ settings.load_profile("untimed")
 #: Tests that run whole systems, by the beginnings of their names: those of a line run one after the other. The lines take
 #: about as long as one another, and the first that fits counts.
 LINES = (
-    tuple(f"tests/acceptance/test_{name}" for name in ("init", "demo", "readme", "killer", "agents_corpus")),
+    tuple(f"tests/acceptance/test_{name}" for name in ("init", "demo", "readme", "killer", "mails")),
     ("tests/acceptance/",),
     ("tests/chaos/effects/",),
     ("tests/chaos/",),

@@ -49,6 +49,17 @@ class JobRow:
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All that job_state shows of a job whose events made no model call."""
+
+    row: JobRow
+    tenant: str | None
+    data: dict[str, Any]  #: by stage, the payload of the greatest event there
+    conflicts: int
+    parked: int
+
+
 def once(events: Iterable[Happened]) -> list[Happened]:
     """Each event id once; the first one stays."""
     seen: dict[str, Happened] = {}
@@ -84,6 +95,29 @@ def _job(journey: list[Happened]) -> JobRow:
         created_at=min(event.at for event in journey),
         updated_at=max(event.at for event in journey),
     )
+
+
+def shown(events: Iterable[Happened], conflicts: Iterable[str], parked: Iterable[str]) -> dict[str, Shown]:
+    """job_state whole, by trace_id; `conflicts` and `parked` name a job for each such record. A job has one tenant."""
+    kept, disputed, aside = once(events), Counter(conflicts), Counter(parked)
+    return {
+        trace: Shown(
+            row,
+            next(event.fields["tenant"] for event in kept if event.fields["trace_id"] == trace),
+            _data(event for event in kept if event.fields["trace_id"] == trace),
+            disputed[trace],
+            aside[trace],
+        )
+        for trace, row in jobs(kept).items()
+    }
+
+
+def _data(journey: Iterable[Happened]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for event in sorted(journey, key=lambda event: event.key):
+        if event.stage is not None:
+            found[event.stage] = event.body
+    return found
 
 
 def stage_times(events: Iterable[Happened]) -> dict[tuple[str, date], tuple[int, int, datetime, datetime]]:

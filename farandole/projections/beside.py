@@ -14,7 +14,7 @@ from farandole.settings import Settings
 #: Milliseconds. How long projectors' batches under way are waited for.
 PATIENCE = 5_000
 
-#: Milliseconds for which projectors, and readers behind them, wait at most for a reader of tables that are replaced.
+#: Milliseconds for which projectors, and readers behind them, wait at most for somebody who reads what is replaced or dropped.
 HELD = 500
 
 #: Temporary tables and views of projectors and builders: they would hide a table of that name.
@@ -116,7 +116,10 @@ def briefly(connection: Connection[Any]) -> None:
 
 
 def stop_projectors(connection: Connection[Any]) -> None:
-    """Wait for the open batches; no new one begins before this transaction ends. Claims of new partitions wait too."""
+    """Wait for the open batches; no new one begins before this transaction ends. Claims of new partitions wait too.
+
+    Whatever lock the transaction wants after this, it waits for `HELD` at most.
+    """
     connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(PATIENCE)))
     connection.execute("LOCK TABLE projector_offset IN EXCLUSIVE MODE")
-    connection.execute("SET LOCAL lock_timeout = 0")
+    connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(HELD)))

@@ -10,7 +10,7 @@ from typing import Any
 from farandole import postgres
 from farandole.errors import ConfigurationError
 from farandole.postgres import Connection, psycopg, sql
-from farandole.projections.beside import Beside, briefly, stop_projectors
+from farandole.projections.beside import Beside, stop_projectors
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.registered import Build, builds
 from farandole.projections.replacing import replace
@@ -27,8 +27,8 @@ CHUNK = 100_000
 FEW = 2_000
 #: Seconds for which readers that began before are waited for; then they may find the new tables empty.
 OLD_READERS = 60.0
-#: Seconds between two tries to go live.
-AGAIN = 0.5
+#: Seconds between two tries to go live, at first and at most: each holds the projectors up for a moment.
+AGAIN, AGAIN_MAX = 0.5, 15.0
 
 #: A time by the server's clock, and the transaction id that was the next one then.
 _Moment = dict[str, Any]
@@ -77,7 +77,7 @@ class Builder:
         try:
             self._build(build)
         except _Superseded:
-            self._beside.clear()
+            self._clear(build.projection)
         except (ConfigurationError, psycopg.Error) as error:
             if isinstance(error, psycopg.Error) and postgres.is_outage(error):
                 raise
@@ -92,13 +92,13 @@ class Builder:
                 self._progress(projection.name, "lacks jobs that were forgotten: they are in the event log no more")
             self._begin(projection)
         while self._fold_piece(projection):
-            pass
+            self._pause(0)
         moment = self._catch_up(projection)
         self._wait_for_readers(projection, moment)
-        pause = AGAIN
+        again = AGAIN
         while not self._go_live(projection):
-            self._pause(pause)
-            pause = min(2 * pause, 20 * AGAIN)  # each try holds up the projectors: a dump may take hours
+            self._pause(again)
+            again = min(2 * again, AGAIN_MAX)
             self._catch_up(projection)
 
     def _begin(self, projection: Projection) -> None:
@@ -153,6 +153,7 @@ class Builder:
                 count = self._fold_backlog(projection)
             if count < FEW:
                 break
+            self._pause(0)
         row = self._connection.execute(
             "SELECT clock_timestamp() AS moment, pg_snapshot_xmax(pg_current_snapshot())::text AS next"
         ).fetchone()
@@ -193,6 +194,7 @@ class Builder:
             if last != (last := f"waits for a reader: process {pid} ({application}), in a transaction {when}"):
                 self._progress(projection.name, last)
             self._pause(AGAIN)
+            self._catch_up(projection)  # or the projectors would have to wait for all that came meanwhile
 
     def _go_live(self, projection: Projection) -> bool:
         """Fold the rest while the projectors wait, and replace the old tables; False when a reader holds those for long."""
@@ -204,7 +206,6 @@ class Builder:
                     pass
                 self._connection.execute("DROP TABLE IF EXISTS pg_temp.piece CASCADE")
                 self._beside.look_away()
-                briefly(self._connection)
                 replace(self._connection, projection, lambda: self._beside.move(projection))
                 self._connection.execute("DELETE FROM projection_build WHERE name = %s", (projection.name,))
                 self._beside.clear()
@@ -217,8 +218,7 @@ class Builder:
     def _fail(self, build: Build, error: Exception) -> None:
         reason = told(build.projection, "fold.sql", error) if isinstance(error, psycopg.Error) else str(error)
         with self._connection.transaction():
-            self._beside.clear()
-            self._connection.execute("DELETE FROM projection_backlog WHERE name = %s", (build.projection.name,))
+            self._clear(build.projection)
             self._connection.execute(
                 "UPDATE projection_build SET state = 'failed', error = %s, moved_at = now()"
                 " WHERE name = %s AND (hash, views) = (%s, %s)",
@@ -226,12 +226,20 @@ class Builder:
             )
         self._progress(build.projection.name, f"failed: {reason}")
 
+    def _clear(self, projection: Projection) -> None:
+        self._beside.clear()
+        self._connection.execute("DELETE FROM projection_backlog WHERE name = %s", (projection.name,))
+
     def _still_wanted(self, projection: Projection, state: str = "building") -> tuple[Any, Any]:
-        """Hold the build's row to the end of the transaction: (reached, upto). In another state it is wanted anew."""
+        """Hold the build's row to the end of the transaction: (reached, upto). One that is wanted anew is in another state.
+
+        Partitions are made before or after it: a statement planned before looks where the events are no more.
+        """
         row = self._connection.execute(
-            "SELECT reached, upto FROM projection_build WHERE name = %s AND hash = %s AND state = %s FOR UPDATE",
-            (projection.name, projection.hash, state),
+            "SELECT reached, upto FROM projection_build WHERE name = %s AND (hash, views, state) = (%s, %s, %s) FOR UPDATE",
+            (projection.name, projection.hash, projection.views, state),
         ).fetchone()
         if row is None:
             raise _Superseded(projection.name)
+        self._connection.execute("LOCK TABLE event_log IN ACCESS SHARE MODE")
         return row[0], row[1]

@@ -10,7 +10,7 @@ from typing import Any
 from farandole import postgres
 from farandole.errors import ConfigurationError, FarandoleError
 from farandole.postgres import Connection
-from farandole.projections.beside import briefly, stop_projectors
+from farandole.projections.beside import stop_projectors
 from farandole.projections.building import Builder, Progress
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.registered import AGAIN, TRIES, Build, builds, register, want
@@ -77,7 +77,8 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
     somebody reads it.
     """
     with postgres.connect(settings, application="farandole projections") as connection:
-        known = sorted({one.name for one in [*live(connection), *(build.projection for build in builds(connection))]})
+        rows = connection.execute("SELECT name FROM projection UNION SELECT name FROM projection_build").fetchall()
+        known = sorted(one for (one,) in rows)
         if name not in known:
             raise ConfigurationError(f"no projection {name!r} in the database; there are {', '.join(known)}")
         if name == CORE:
@@ -88,12 +89,16 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
                 f"{name} would come again with the next projector: remove its folder {folder} first"
             )
         for _ in range(TRIES):
-            with suppress(LockNotAvailable), connection.transaction():
-                stop_projectors(connection)
-                briefly(connection)
-                remove(connection, name)
+            try:
+                with connection.transaction():
+                    stop_projectors(connection)
+                    remove(connection, name)
+            except postgres.psycopg.errors.DependentObjectsStillExist as error:
+                raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
+            except LockNotAvailable:
+                time.sleep(AGAIN)
+            else:
                 return
-            time.sleep(AGAIN)
     raise FarandoleError(f"somebody reads the tables of {name} in a transaction that is open; nothing was dropped")
 
 

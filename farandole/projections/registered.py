@@ -13,7 +13,7 @@ from farandole.postgres import Connection, dict_row, psycopg
 from farandole.projections.beside import briefly
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.replacing import replace, texts
-from farandole.projections.statements import SQL
+from farandole.projections.statements import SQL, told
 from farandole.settings import Settings
 
 #: Tries to replace what somebody reads in a long transaction, and seconds between two: everybody else reads meanwhile.
@@ -57,7 +57,9 @@ def register(connection: Connection[Any], settings: Settings, found: Sequence[Pr
     with connection.transaction():
         number = postgres.lock_number("register", settings.schema_name)
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
-        rows = connection.execute("SELECT name, hash, views_hash FROM projection").fetchall()
+        rows = connection.execute(
+            "SELECT name, CASE WHEN fold IS NOT NULL OR error IS NULL THEN hash END, views_hash FROM projection"
+        ).fetchall()  # no hash: an older version's, which was not folded until its SQL was known
         hashes = {name: (fold, views) for name, fold, views in rows}
         for projection in found:
             fold, views = hashes.get(projection.name, (None, None))
@@ -92,11 +94,15 @@ def _try_views(connection: Connection[Any], projection: Projection) -> list[str]
             with connection.transaction():
                 briefly(connection)
                 replace(connection, projection)
-                connection.execute("SET LOCAL lock_timeout = 0")
+                connection.execute("SET LOCAL lock_timeout TO DEFAULT")
         except ConfigurationError as error:
             return [str(error)]
         except psycopg.errors.LockNotAvailable:
             time.sleep(AGAIN)
+        except psycopg.Error as error:
+            if postgres.is_outage(error):
+                raise
+            return [told(projection, "views.sql", error)]
         else:
             return []
-    return [f"{projection.where}/views.sql: somebody has them open in a transaction; the next start tries again"]
+    return [f"{projection.where}/views.sql: somebody reads the old views; they are replaced at the next start"]

@@ -39,7 +39,7 @@ def replace(connection: Connection[Any], projection: Projection, tables: Callabl
             _drop("TABLE", connection, names)
             tables()
             open_to_readers(connection, projection.table_names)
-        connection.execute(SQL["go_live"], texts(projection))
+        connection.execute(SQL["go_live"], texts(projection) | {"built": tables is not None})
         for one in live(connection):
             if one.views.strip():
                 before = _relations(connection)

@@ -42,7 +42,8 @@ class Builds:
         self._stop.set()
         with suppress(psycopg.Error):  # gone already
             if self._connection:
-                self._connection.cancel()
+                # not `cancel`, which holds up every thread until the server answers
+                self._connection.cancel_safe(timeout=AGAIN)
         self._thread.join(AGAIN)
 
     def _run(self) -> None:
@@ -56,6 +57,9 @@ class Builds:
                 if not self._stop.is_set():
                     log.warning("builds_waiting seconds=%.0f: %s", AGAIN, failure)
                     self._stop.wait(AGAIN)
+            except Exception:  # whatever it is: without this nothing would be built any more, and nobody told
+                log.exception("builds_failed seconds=%.0f", AGAIN)
+                self._stop.wait(AGAIN)
 
     def _look(self, connection: Connection[Any]) -> None:
         builder = Builder(self._settings, connection, said, self._pause)

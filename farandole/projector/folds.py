@@ -15,11 +15,16 @@ log = logging.getLogger("farandole.projector")
 SLOWEST = "60s"
 
 _LEARN = """
-SELECT name, hash, 'live' FROM projection WHERE error IS NULL
+SELECT name, hash, CASE WHEN fold IS NULL THEN 'unknown' ELSE 'live' END FROM projection WHERE error IS NULL
 UNION ALL
 SELECT name, hash, 'building' FROM projection_build WHERE state = 'building'
 ORDER BY 1
 """
+#: What an older version has folded is known by its hash alone.
+_UNKNOWN = (
+    "its SQL is not known: an older version folded it, and its folder is gone or has changed; put it back, or"
+    " `farandole projections drop` it, and its tables by hand"
+)
 _BACKLOG = """
 INSERT INTO projection_backlog (name, event_id)
 SELECT name, event_id FROM new_events CROSS JOIN unnest(%s::text[]) AS name ORDER BY name, event_id
@@ -51,6 +56,9 @@ class Folds:
         self._live.sort(key=lambda one: (one.name != CORE, one.name))
         if not self._live or self._live[0].name != CORE:
             raise NotLive(f"the projection {CORE} is not live")
+        for name, hash_, state in rows:
+            if state == "unknown":
+                self._suspend(name, hash_, _UNKNOWN)
 
     def run(self) -> None:
         """Fold the rows of `new_events` into every live projection, the core first; builds are told their ids."""
@@ -67,8 +75,8 @@ class Folds:
             row = self._connection.execute(
                 "SELECT name, NULL, tables, fold FROM projection WHERE name = %s", (name,)
             ).fetchone()
-            if row is None or row[3] is None:
-                raise NotLive(f"the projection {name} was folded by an older version; its SQL is not known yet")
+            if row is None:
+                raise NotLive(f"the projection {name} is not live any more")
             self._known[name, hash_] = Projection(*row)
         return self._known[name, hash_]
 
@@ -84,15 +92,15 @@ class Folds:
             if postgres.is_outage(error) and not _too_slow(error):
                 raise
             self._connection.execute("ROLLBACK TO SAVEPOINT fold; RELEASE SAVEPOINT fold")
-            self._suspend(projection, error)
+            reason = f"it took longer than {SLOWEST}" if _too_slow(error) else str(error.diag.message_primary or error)
+            self._suspend(projection.name, projection.hash, reason)
+            self._live = [one for one in self._live if one is not projection]
 
-    def _suspend(self, projection: Projection, error: psycopg.Error) -> None:
-        reason = f"it took longer than {SLOWEST}" if _too_slow(error) else str(error.diag.message_primary or error)
-        log.error("projection_suspended projection=%s: %s; see `farandole projections status`", projection.name, reason)
+    def _suspend(self, name: str, hash_: str, reason: str) -> None:
+        log.error("projection_suspended projection=%s: %s; see `farandole projections status`", name, reason)
         self._connection.execute(
-            "UPDATE projection SET error = %s WHERE name = %s AND hash = %s", (reason, projection.name, projection.hash)
+            "UPDATE projection SET error = %s WHERE name = %s AND hash = %s", (reason, name, hash_)
         )
-        self._live = [one for one in self._live if one is not projection]
 
 
 def _too_slow(error: psycopg.Error) -> bool:

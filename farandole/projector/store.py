@@ -81,7 +81,7 @@ class Store:
     def claim(self, places: Iterable[Place]) -> dict[Place, Claim]:
         """Take over partitions; waits until their old owner's open transaction has ended."""
         wanted = sorted(places)
-        with self._in_turn():
+        with self._briefly():
             rows = self._run("claim", **_columns(wanted))
             self._expired.claimed()
         return {(topic, number): Claim(*rest) for topic, number, *rest in rows}
@@ -89,15 +89,15 @@ class Store:
     def release(self, claims: Mapping[Place, int]) -> None:
         """Give partitions (with the epochs they were claimed with) back."""
         places = sorted(claims)
-        with self._in_turn():
+        with self._briefly():
             self._run("release", **_columns(places), epochs=[claims[place] for place in places])
 
     def set_gap(self, place: Place, epoch: int, reason: str) -> None:
-        with self._in_turn():
+        with self._briefly():
             self._run("set_gap", topic=place[0], partition=place[1], epoch=epoch, gap=reason)
 
     def set_topic_id(self, place: Place, topic_id: str) -> None:
-        with self._in_turn():
+        with self._briefly():
             self._run("set_topic_id", topic=place[0], partition=place[1], topic_id=topic_id)
 
     def fold(self, batch: Batch, reached: Mapping[Place, int], epochs: Mapping[Place, int]) -> Folded:
@@ -124,6 +124,12 @@ class Store:
             self._connection.execute("LOCK TABLE projector_offset IN ROW SHARE MODE")
             self._folds.learn()
             yield self._connection
+
+    @contextmanager
+    def _briefly(self) -> Iterator[None]:
+        """For one statement of the consuming thread, which has its group to answer: a server that hangs is cut off."""
+        with self._in_turn(), postgres.bounded(self._connection, TURN):
+            yield
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
@@ -172,7 +178,9 @@ class Store:
             except psycopg.Error as error:
                 if (error.sqlstate or "")[:2] not in _DATA_ERRORS:
                     raise
-                if end - start == 1:
+                if isinstance(error, psycopg.errors.CheckViolation) and not error.diag.constraint_name:
+                    pending.append((start, end))  # its partition was made meanwhile; a constraint of a table has a name
+                elif end - start == 1:
                     reason = str(error.diag.message_primary or error)
                     batch.parked.append(Parked(batch.records[start], "refused", reason))
                 else:

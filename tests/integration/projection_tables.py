@@ -15,7 +15,7 @@ from farandole.projector.rows import Rows
 from farandole.projector.store import Folded, Place, Store
 from farandole.settings import Settings
 from tests import journeys, oracle
-from tests.oracle import JobRow
+from tests.oracle import JobRow, Shown
 
 
 def prepare(settings: Settings) -> list[Projection]:
@@ -51,6 +51,15 @@ def jobs(connection: Connection[Any]) -> dict[str, JobRow]:
         " FROM job_state"
     ).fetchall()
     return {str(row[0]): JobRow(*row[1:]) for row in rows}
+
+
+def shown(connection: Connection[Any]) -> dict[str, Shown]:
+    """job_state with all that it shows but the costs of model calls, in the oracle's form."""
+    rows = connection.execute(
+        "SELECT trace_id, stage, status, attempts, run, hop, events, dead_letters, created_at, updated_at,"
+        " tenant, data, conflicts, parked FROM job_state"
+    ).fetchall()
+    return {str(row[0]): Shown(JobRow(*row[1:10]), row[10], row[11] or {}, *row[12:]) for row in rows}
 
 
 def stage_times(connection: Connection[Any]) -> dict[tuple[str, date], tuple[int, int, datetime, datetime]]:

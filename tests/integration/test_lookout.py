@@ -202,6 +202,24 @@ async def test_nobody_listens_where_nobody_waits(story: Story, looks: list[list[
     await watch.close()
 
 
+async def test_a_client_that_goes_in_the_middle_of_a_statement_says_nothing(
+    story: Story, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = new_fact(Submitted)
+    await story.fold(first, new_fact(Done, cause=first))
+    asked = asyncio.Event()
+
+    async def slowly(_watch: Lookout, line: Any) -> None:
+        asked.set()
+        await line.connection.execute("SELECT pg_sleep(0.1)")
+
+    monkeypatch.setattr(Lookout, "_deafen", slowly)
+    async with Client(story.settings) as client:
+        assert (await client.wait(trace(first))).status == "done"
+        await asked.wait()
+    assert [record for record in caplog.records if record.name.startswith("psycopg")] == []
+
+
 async def test_a_database_that_was_never_there_is_told_at_once(farandole_settings: Settings) -> None:
     away = farandole_settings.model_copy(update={"database_url": SecretStr("postgresql://nobody@127.0.0.1:1/none")})
     watch = Lookout(away, "farandole client")

@@ -94,6 +94,14 @@ def test_what_is_no_cursor_is_refused(database: Connection[Any]) -> None:
         assert refused.value.exit_code == ExitCode.USAGE
 
 
+def test_what_is_no_limit_and_no_status_is_refused(database: Connection[Any]) -> None:
+    for limit in (0, -1):
+        with pytest.raises(FarandoleError, match=f"limit is {limit}; expected at least 1"):
+            page(database, Filters(), limit=limit)
+    with pytest.raises(FarandoleError, match="'gone' is no status; expected running, waiting, blocked, done, failed"):
+        page(database, Filters(status="gone"))
+
+
 SEARCHES = {
     "invoice": ["invoice 4711 paid", "the invoice is late"],
     "INVOICE -paid": ["the invoice is late"],

@@ -32,6 +32,7 @@ def database(farandole_settings: Settings) -> Iterator[Connection[Any]]:
 def command(farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Any:
     for variable, value in environment(farandole_settings).items():
         monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("COLUMNS", "300")  # what is said is compared, not how it is cut to a screen
 
     def farandole(*arguments: str | Path, code: int = 0) -> str:
         ended = CliRunner().invoke(app, [*map(str, arguments)])

@@ -13,7 +13,6 @@ from farandole.errors import ConfigurationError, FarandoleError
 from farandole.postgres import Connection
 from farandole.project import Project
 from farandole.projections import beside, building, installing, registered
-from farandole.projections.building import Builder
 from farandole.projections.registered import want
 from farandole.settings import Settings
 from tests.integration.projection_tables import one
@@ -159,23 +158,4 @@ def test_a_table_that_ends_with_a_letter_beyond_ascii_is_replaced(
     for fold in (FOLD, DOUBLE):
         seen(project, fold.replace("seen", "gesehené"), TABLES.replace("seen", "gesehené"))
         projections.install(farandole_settings, projections.discover(project))
-    assert state(database, project) == ("live", None)
-
-
-def test_the_longer_a_reader_holds_the_old_tables_the_less_often_projectors_are_held_up(
-    project: Project, database: Connection[Any], farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(beside, "HELD", 10)
-    pauses: list[float] = []
-    with postgres.connect(farandole_settings) as reader, postgres.connect(farandole_settings) as connection:
-        reader.execute("BEGIN; SELECT * FROM seen")
-
-        def pause(seconds: float) -> None:
-            pauses.append(seconds)
-            if len(pauses) == 7:
-                reader.execute("COMMIT")
-
-        want(database, projections.discover(project)[1], anew=True)
-        Builder(farandole_settings, connection, lambda *_: None, pause).build_next()
-    assert pauses == [0.5, 1, 2, 4, 8, 10, 10]
     assert state(database, project) == ("live", None)

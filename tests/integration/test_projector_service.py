@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -19,7 +18,7 @@ from farandole.settings import Settings, load_settings
 from farandole.stack.stack import Stack
 from tests import oracle
 from tests.eventually import eventually
-from tests.integration.projection_service import make_topics, process, running, send, send_raw
+from tests.integration.projection_service import make_topics, running, send, send_raw
 from tests.integration.projection_tables import jobs, one, prepare, stage_times
 from tests.journeys import Classified, Done, Submitted, facts, new_fact
 from tests.kafka_log import KafkaLog
@@ -143,28 +142,6 @@ def test_the_database_says_where_to_start_not_kafka(farandole_settings: Settings
     assert one(database, "SELECT count(*) FROM projector_offset WHERE gap IS NOT NULL") == 0
 
 
-def test_two_projectors_share_the_partitions_and_a_killed_one_loses_nothing(
-    farandole_settings: Settings, database: Connection[Any]
-) -> None:
-    """SIGKILL in the middle: nothing is lost, nothing counted twice."""
-    chosen = facts(41, 1500)
-    happened = [fact.happened for fact in chosen]
-    with ExitStack() as stack:
-        first = stack.enter_context(process(farandole_settings))
-        eventually(lambda: one(database, "SELECT count(DISTINCT owner) FROM projector_offset") == 1)
-        second = stack.enter_context(process(farandole_settings))
-        eventually(lambda: one(database, "SELECT count(DISTINCT owner) FROM projector_offset") == 2)
-        send(farandole_settings, chosen)
-        eventually(lambda: count(database) > 300)
-        first.kill()
-        eventually(lambda: count(database) == len(oracle.once(happened)))
-        second.send_signal(signal.SIGTERM)
-        assert second.wait(30) == 0
-    assert jobs(database) == oracle.jobs(happened)
-    assert stage_times(database) == oracle.stage_times(happened)
-    assert one(database, "SELECT count(*) FROM parked") == 0
-
-
 def test_connections_that_are_cut_cost_nothing(farandole_settings: Settings, database: Connection[Any]) -> None:
     """The database ends the projector's connections again and again, commits of unknown outcome included."""
     chosen = facts(51, 1500)
@@ -220,25 +197,6 @@ def fragile(farandole_outages: Stack, farandole_namespace: str) -> Settings:
     make_topics(settings)
     prepare(settings)
     return settings
-
-
-def test_while_the_database_is_away_nothing_is_parked_and_work_goes_on_after_it(
-    fragile: Settings, farandole_outages: Stack
-) -> None:
-    """Case P7."""
-    chosen = facts(61, 300)
-    happened = [fact.happened for fact in chosen]
-    with running(fragile.model_copy(update={"batch": 50})):
-        with postgres.connect(fragile) as connection:
-            eventually(lambda: one(connection, "SELECT count(*) FROM projector_offset WHERE owner IS NOT NULL") > 0)
-        send(fragile, chosen[:300])
-        farandole_outages.postgres.kill()
-        send(fragile, chosen[300:])
-        farandole_outages.postgres.start()
-        with postgres.connect(fragile) as connection:
-            eventually(lambda: count(connection) == len(oracle.once(happened)))
-            assert jobs(connection) == oracle.jobs(happened)
-            assert one(connection, "SELECT count(*) FROM parked") == 0
 
 
 def test_a_broker_that_is_killed_and_comes_back_costs_nothing(fragile: Settings, farandole_outages: Stack) -> None:
