@@ -9,6 +9,7 @@ import typer
 
 from farandole.cli.console import cell, note, say, show, show_json, table
 from farandole.cli.contract import Json, opened
+from farandole.cli.storage_view import bytes_text
 from farandole.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def projections_status(json: Json = False) -> None:
         view = table("projection", "state", "live since", "size", "what is wrong")
         for one in found:
             since = one.live_since and one.live_since.strftime("%Y-%m-%d %H:%M")
-            size = f"{sum(one.tables.values()) / 1_000_000:.1f} MB" if one.tables else None
+            size = bytes_text(sum(one.tables.values())) if one.tables else None
             view.add_row(
                 cell(one.name),
                 cell(_word(one), _STYLES.get(one.state, "yellow")),

@@ -31,7 +31,7 @@ def run(names: Sequence[str], jobs: int, seed: int, events: Source, json: bool) 
         show_json([report.as_json() for report in reports])
     failed = [report.projection for report in reports if not report.passed]
     if failed:
-        note(f"not order-independent as it stands: {', '.join(failed)}")
+        note(f"not right as it stands: {', '.join(failed)}")
         raise typer.Exit(ExitCode.FAILED)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -113,18 +113,7 @@ def timeline(
         view.columns[index].justify = "right"
     bar = max(8, min(30, width - 78))
     for row in rows:
-        style = STATUS_STYLES.get(row.outcome or "", "cyan")
-        tries = cell(row.attempt, "yellow" if row.attempt > 1 else "dim")
-        view.add_row(
-            cell(f"+{duration(row.since_start)}", "dim"),
-            cell(row.stage or row.outcome, f"bold {style}"),
-            cell(row.emitted_by),
-            cell(duration(row.waited), "dim"),
-            cell(duration(row.worked)),
-            tries,
-            _bar(row, whole, bar, style),
-            cell(_event(row), "dim"),
-        )
+        view.add_row(*_cells(row, whole, bar))
     total = f"{len(rows)} events in {duration(whole)}" if rows else "no events"
     head = Text.assemble(cell(job.trace_id, "bold"), "  ", status(job), ("  " + total, "dim"))
     parts: list[RenderableType] = [head, Text(), view]
@@ -141,6 +130,20 @@ def timeline(
     if job.calls:
         parts += [cell(spent(job), "dim")]
     return Group(*parts)
+
+
+def _cells(row: JourneyRow, whole: timedelta | None, bar: int) -> list[Text]:
+    style = STATUS_STYLES.get(row.outcome or "", "cyan")
+    return [
+        cell(f"+{duration(row.since_start)}", "dim"),
+        cell(row.stage or row.outcome, f"bold {style}"),
+        cell(row.emitted_by),
+        cell(duration(row.waited), "dim"),
+        cell(duration(row.worked)),
+        cell(row.attempt, "yellow" if row.attempt > 1 else "dim"),
+        _bar(row, whole, bar, style),
+        cell(_event(row), "dim"),
+    ]
 
 
 def spent(job: Job) -> str:

@@ -54,17 +54,18 @@ class Beside:
                 f"{projection.where}/tables.sql: {table} has a foreign key to {other}, which is made anew and forgotten at"
                 " other times; expected foreign keys among its own tables only"
             )
-        names = sorted(set(projection.table_names) - self._tables_of(projection.name))
+        names = sorted(set(projection.table_names) - self._live_tables(projection))
         rows = self._connection.execute(SQL["taken"], {"schema": self._schema, "tables": names}).fetchall()
         for table in [name for (name,) in rows] + sorted(RESERVED.intersection(projection.table_names)):
             raise ConfigurationError(
                 f"{projection.where}/tables.sql: the table {table} is there and is not this projection's"
             )
 
-    def _tables_of(self, name: str) -> set[str]:
-        """Those of the live version."""
-        rows = self._connection.execute("SELECT tables FROM projection WHERE name = %s", (name,)).fetchall()
-        return {table for (tables,) in rows for table in Projection(name, None, tables or "", "").table_names}
+    def _live_tables(self, projection: Projection) -> set[str]:
+        """Those of the live version. Of what an older farandole has folded they are not known: then its own names are."""
+        rows = self._connection.execute("SELECT tables FROM projection WHERE name = %s", (projection.name,)).fetchall()
+        texts = [projection.tables if tables is None else tables for (tables,) in rows]
+        return {table for text in texts for table in Projection(projection.name, None, text, "").table_names}
 
     def try_fold(self, projection: Projection) -> None:
         """Fold nothing: mistakes show before the work is done, and SQL that ends the transaction does no harm later."""
@@ -94,7 +95,7 @@ class Beside:
         """Names without a schema mean the new tables, then those of the namespace; for this transaction."""
         path = [sql.Identifier(self._name), sql.Identifier(self._schema), sql.Identifier("public")]
         self._connection.execute(sql.SQL("SET LOCAL search_path = {}").format(sql.SQL(", ").join(path)))
-        self._connection.execute("SET LOCAL jit = off; SET LOCAL work_mem = '256MB'")
+        self._connection.execute("SET LOCAL jit = off; SET LOCAL work_mem = '256MB'; SET LOCAL statement_timeout = 0")
 
     def over(self, query: str, **values: Any) -> None:
         """Let `new_events` be these events, in this transaction."""

@@ -34,7 +34,7 @@ def replace(connection: Connection[Any], projection: Projection, tables: Callabl
     views = _once(*(one.view_names for one in standing), projection.view_names)
     names = _once(old.table_names if old else [], projection.table_names) if tables else []
     with kept(connection, [*names, *views], ours=views):
-        _drop("VIEW", connection, views)
+        _drop_views(connection, projection, views)
         if tables:
             _drop("TABLE", connection, names)
             tables()
@@ -92,6 +92,15 @@ def texts(projection: Projection) -> dict[str, str]:
 
 def _once(*lists: list[str]) -> list[str]:
     return list(dict.fromkeys(name for names in lists for name in names))
+
+
+def _drop_views(connection: Connection[Any], projection: Projection, names: list[str]) -> None:
+    try:
+        _drop("VIEW", connection, names)
+    except psycopg.errors.WrongObjectType as error:
+        raise ConfigurationError(
+            f"{projection.where}/views.sql: {error.diag.message_primary}, but a table; choose another name"
+        ) from error
 
 
 def _drop(kind: str, connection: Connection[Any], names: list[str]) -> None:

@@ -29,9 +29,9 @@ class State:
 def states(connection: Connection[Any], found: Sequence[Projection]) -> list[State]:
     """All that have a folder or are known to the database, the core first.
 
-    `new` and `changed`: a folder that no projector has seen yet. `wanted`, `building`, `failed`: a version that is to become
-    live; an older one may be live meanwhile. `suspended`: an event failed it; it stands still until it is refolded or
-    changed. `live`; `kept`: live, though its folder is gone.
+    `new` and `changed`: a folder that no projector has seen yet, or whose views it could not replace (its log says why).
+    `wanted`, `building`, `failed`: a version that is to become live; an older one may be live meanwhile. `suspended`: an
+    event failed it; it stands still until it is refolded or changed. `live`; `kept`: live, though its folder is gone.
     """
     try:
         with connection.cursor(row_factory=dict_row) as cursor:
@@ -49,7 +49,7 @@ def _state(name: str, row: dict[str, Any] | None, folder: Projection | None) -> 
         return State(name, "new", None, None, None, None, where, {})
     if row["state"]:
         word, error = row["state"], row["build_error"]
-    elif folder and folder.hash != row["hash"]:
+    elif folder and (folder.hash, folder.views_hash) != (row["hash"], row["views_hash"]):
         word, error = "changed", row["error"]
     else:
         word, error = "suspended" if row["error"] else "live" if folder else "kept", row["error"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,11 @@ _SQL = {name: text.replace("{ended}", f"({_FILES['ended']})") for name, text in 
 
 #: Jobs in one transaction: it holds their rows, and an event that comes late for one of them waits for its end.
 CHUNK = 500
+
+#: How often the lock of builds is asked for, and seconds between.
+_TRIES, _PAUSE = 5, 0.1
+
+_BUILDING = "a projection is being built"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +99,13 @@ def forget(
 @contextmanager
 def _alone(settings: Settings, connection: Connection[Any]) -> Iterator[str | None]:
     """Nobody builds a projection meanwhile, which would fold half of a job; or the reason why it cannot be now."""
-    with postgres.try_advisory_lock(connection, "projections", settings.schema_name) as mine:
-        yield None if mine and not _half_built(connection) else "a projection is being built"
+    for _ in range(_TRIES):  # each projector holds it for a moment every second, to look what is wanted
+        with postgres.try_advisory_lock(connection, "projections", settings.schema_name) as mine:
+            if mine:
+                yield _BUILDING if _half_built(connection) else None
+                return
+        time.sleep(_PAUSE)
+    yield _BUILDING
 
 
 def _half_built(connection: Connection[Any]) -> bool:

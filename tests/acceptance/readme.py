@@ -40,7 +40,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = ("README.md", "docs/operations.md")
 
 #: Commands that run until they are told to stop.
-LASTING = ("farandole run", "farandole projector", "farandole dev", "env ANTHROPIC", "python -m farandole.testing")
+LASTING = re.compile("farandole (run|dev|projector$)|env ANTHROPIC|python -m farandole[.]testing")
 #: Of a server that a reader starts by hand; here it is one that is free.
 PORT = "8765"
 #: Seconds for a command that ends by itself, and for what a lasting one says first.
@@ -163,7 +163,7 @@ class Reader:
             command = inside(command)
         elif command.startswith("make "):
             command = made(command.split()[1])
-        run = self.starts if command.startswith(LASTING) else self.runs
+        run = self.starts if LASTING.match(command) else self.runs
         run(command, step)
 
     def runs(self, command: str, step: Typed) -> None:

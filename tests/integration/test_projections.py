@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from farandole import migrate, postgres, projections
 from farandole.errors import ConfigurationError
 from farandole.project import Project, find_project
+from farandole.projections.registered import register
 from farandole.projector.folds import NotLive
 from farandole.settings import Settings
 from tests.integration.projection_tables import Folder, one, places, prepare
@@ -76,6 +78,24 @@ def test_views_that_went_with_a_changed_table_come_back(project: Project, farand
     projections.install(farandole_settings, projections.discover(project))
     with postgres.connect(farandole_settings) as connection:
         assert one(connection, "SELECT count(*) FROM both_of_them") == 0
+
+
+def test_a_view_that_is_named_like_a_table_is_told_of_and_the_old_views_stay(
+    project: Project, farandole_settings: Settings
+) -> None:
+    """Whether the folds change with it or not."""
+    migrate.migrate(farandole_settings)
+    why = r'seen/views\.sql: "job" is not a view, but a table; choose another name'
+    (project.projections / "seen" / "views.sql").write_text("CREATE VIEW most AS SELECT max(n) AS n FROM seen;")
+    projections.install(farandole_settings, projections.discover(project))
+    (project.projections / "seen" / "views.sql").write_text("CREATE VIEW job AS SELECT max(n) AS n FROM seen;")
+    with postgres.connect(farandole_settings) as connection:
+        (problem,) = register(connection, farandole_settings, projections.discover(project))
+        assert re.search(why, problem)
+        (project.projections / "seen" / "fold.sql").write_text(FOLD.replace("count(*)", "2 * count(*)"))
+        with pytest.raises(ConfigurationError, match=why):
+            projections.install(farandole_settings, projections.discover(project))
+        assert one(connection, "SELECT count(*) FROM most") == 1
 
 
 def test_a_projector_folds_what_is_live_whatever_files_it_has(project: Project, farandole_settings: Settings) -> None:

@@ -143,3 +143,19 @@ def test_where_it_may_not_be_made_the_command_prints_sql_that_an_administrator_c
     finally:
         for statement in ("DROP OWNED BY {}", "DROP ROLE {}"):
             database.execute(sql.SQL(statement).format(sql.Identifier(other)))
+
+
+def test_no_password_is_sent_as_it_is(farandole_settings: Settings, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server may log statements, and shows them to others."""
+    sent: list[str] = []
+    execute = Connection.execute
+
+    def watched(connection: Connection[Any], query: Any, *given: Any, **more: Any) -> Any:
+        sent.append(query.as_string(connection) if isinstance(query, sql.Composable) else str(query))
+        return execute(connection, query, *given, **more)
+
+    monkeypatch.setattr(Connection, "execute", watched)
+    made = reader_role.make(farandole_settings, name)
+    assert made.password
+    assert any("PASSWORD 'SCRAM-SHA-256$" in statement for statement in sent)
+    assert not any(made.password in statement for statement in sent)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import timedelta
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -219,3 +220,13 @@ class TestRecordsThatComeAgain:
         jobs.fold(copies)
         assert jobs.left() == {new: 1}
         assert one(jobs.connection, "SELECT count(*) FROM parked WHERE cause = 'expired'") == 2
+
+
+def test_a_projector_that_only_looks_for_builds_puts_nothing_off(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.job(60)
+    with ExitStack() as looking, postgres.connect(jobs.settings) as other:
+        lock = postgres.try_advisory_lock(other, "projections", jobs.settings.schema_name)
+        assert looking.enter_context(lock)
+        monkeypatch.setattr("farandole.retention.forgetting.time", SimpleNamespace(sleep=lambda _: looking.close()))
+        done = carried_out(jobs)
+    assert (done.put_off, done.jobs) == (None, 1)
