@@ -14,6 +14,7 @@ from farandole.errors import ConfigurationError, FarandoleError
 from farandole.postgres import Connection
 from farandole.project import Project
 from farandole.projections import beside, building, installing, registered
+from farandole.projections.building import Builder
 from farandole.projections.registered import want
 from farandole.settings import Settings
 from tests.eventually import eventually
