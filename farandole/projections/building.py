@@ -10,6 +10,7 @@ from typing import Any
 from farandole import postgres
 from farandole.errors import ConfigurationError
 from farandole.postgres import Connection, psycopg, sql
+from farandole.projections import snapshots
 from farandole.projections.beside import Beside, stop_projectors
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.registered import Build, builds
@@ -30,10 +31,11 @@ OLD_READERS = 60.0
 #: Seconds between two tries to go live, at first and at most: each holds the projectors up for a moment.
 AGAIN, AGAIN_MAX = 0.5, 15.0
 
-#: A time by the server's clock, and the transaction id that was the next one then.
-_Moment = dict[str, Any]
-
 _NOTHING = "00000000-0000-0000-0000-000000000000"
+
+
+class _Read(Exception):
+    """Somebody reads who would see a part of the new tables."""
 
 
 class _Superseded(Exception):
@@ -57,6 +59,7 @@ class Builder:
         self._progress = progress
         self._pause = pause  # may raise to end the work
         self._schema = settings.schema_name
+        self._folded_at: snapshots.Moment | None = None  #: since then nothing was
         self._beside = Beside(settings, connection)
 
     @contextmanager
@@ -86,6 +89,7 @@ class Builder:
 
     def _build(self, build: Build) -> None:
         projection = build.projection
+        self._folded_at = None
         if build.state == "wanted":
             self._progress(projection.name, "building")
             if projection.name != CORE and forgot_anything(self._connection):
@@ -93,10 +97,10 @@ class Builder:
             self._begin(projection)
         while self._fold_piece(projection):
             self._pause(0)
-        moment = self._catch_up(projection)
-        self._wait_for_readers(projection, moment)
-        again = AGAIN
-        while not self._go_live(projection):
+        self._catch_up(projection)
+        self._wait_for_readers(projection)
+        again, patient = AGAIN, time.monotonic() + OLD_READERS
+        while not self._go_live(projection, time.monotonic() < patient):
             self._pause(again)
             again = min(2 * again, AGAIN_MAX)
             self._catch_up(projection)
@@ -145,21 +149,17 @@ class Builder:
             self._progress(projection.name, f"folded {folded[0]} of about {max(folded)} events")
         return True
 
-    def _catch_up(self, projection: Projection) -> _Moment:
-        """Fold what came meanwhile, until only a few events are left; the moment when that was done."""
+    def _catch_up(self, projection: Projection) -> None:
+        """Fold what came meanwhile, until only a few events are left."""
         while True:
             with self._connection.transaction():
                 self._still_wanted(projection)
                 count = self._fold_backlog(projection)
+            if count or self._folded_at is None:
+                self._folded_at = snapshots.now(self._connection)
             if count < FEW:
                 break
             self._pause(0)
-        row = self._connection.execute(
-            "SELECT clock_timestamp() AS moment, pg_snapshot_xmax(pg_current_snapshot())::text AS next"
-        ).fetchone()
-        if row is None:
-            raise RuntimeError("the server knows no time")
-        return {"moment": row[0], "next": row[1]}
 
     def _fold_backlog(self, projection: Projection) -> int:
         self._beside.look_here()
@@ -182,34 +182,38 @@ class Builder:
             )
         return count
 
-    def _wait_for_readers(self, projection: Projection, moment: _Moment) -> None:
-        """To a transaction that sees the database as it was before `moment` the new tables would seem empty."""
-        deadline, last = time.monotonic() + OLD_READERS, ""
-        while time.monotonic() < deadline:
-            readers = self._connection.execute(SQL["old_snapshots"], moment).fetchall()
-            if not readers:
+    def _wait_for_readers(self, projection: Projection) -> None:
+        """To a transaction that sees the database as it was before all was folded the new tables would seem empty."""
+        deadline, last, folded_at = time.monotonic() + OLD_READERS, "", self._folded_at
+        while folded_at and time.monotonic() < deadline:
+            reader = snapshots.before(self._connection, folded_at)
+            if reader is None:
                 return
-            pid, application, since = readers[0]
-            when = f"since {since}" if since else "of another role"
-            if last != (last := f"waits for a reader: process {pid} ({application}), in a transaction {when}"):
+            if last != (last := f"waits for a reader: {reader}"):
                 self._progress(projection.name, last)
             self._pause(AGAIN)
             self._catch_up(projection)  # or the projectors would have to wait for all that came meanwhile
 
-    def _go_live(self, projection: Projection) -> bool:
-        """Fold the rest while the projectors wait, and replace the old tables; False when a reader holds those for long."""
+    def _go_live(self, projection: Projection, patient: bool) -> bool:
+        """Fold the rest while the projectors wait, and replace the old tables; False when a reader holds those for long.
+
+        `patient`: or has a snapshot already, which would not see the rest.
+        """
         try:
             with self._connection.transaction():
                 stop_projectors(self._connection)
                 self._still_wanted(projection)
+                folded_at = self._folded_at
                 while self._fold_backlog(projection):
-                    pass
+                    folded_at = snapshots.now(self._connection)
+                if patient and folded_at and snapshots.before(self._connection, folded_at):
+                    raise _Read
                 self._connection.execute("DROP TABLE IF EXISTS pg_temp.piece CASCADE")
                 self._beside.look_away()
                 replace(self._connection, projection, lambda: self._beside.move(projection))
                 self._connection.execute("DELETE FROM projection_build WHERE name = %s", (projection.name,))
                 self._beside.clear()
-        except psycopg.errors.LockNotAvailable:
+        except (psycopg.errors.LockNotAvailable, _Read):
             self._progress(projection.name, "waits for a reader of its tables")
             return False
         self._progress(projection.name, "is live")

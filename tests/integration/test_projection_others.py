@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from shutil import rmtree
 from typing import Any
@@ -16,6 +17,7 @@ from farandole.projections import beside, building, installing, registered
 from farandole.projections.building import Builder
 from farandole.projections.registered import want
 from farandole.settings import Settings
+from tests.eventually import eventually
 from tests.integration.projection_tables import one
 from tests.integration.test_projection_builds import (
     DOUBLE,
@@ -160,6 +162,33 @@ def test_a_table_that_ends_with_a_letter_beyond_ascii_is_replaced(
         seen(project, fold.replace("seen", "gesehené"), TABLES.replace("seen", "gesehené"))
         projections.install(farandole_settings, projections.discover(project))
     assert state(database, project) == ("live", None)
+
+
+def test_to_a_reader_that_began_while_another_was_waited_for_no_event_is_missing(
+    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """What is folded last, while the projectors wait, is in no snapshot that was taken before."""
+    monkeypatch.setattr(building, "AGAIN", 0.01)
+    batches()
+    said: list[str] = []
+    with postgres.connect(farandole_settings) as first, postgres.connect(farandole_settings) as second:
+        first.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM event_log")
+        want(database, projections.discover(project)[1], anew=True)
+        builder = threading.Thread(target=build, args=(farandole_settings, lambda _, what: said.append(what)))
+        builder.start()
+        eventually(lambda: any(what.startswith("waits for a reader: process") for what in said))
+        with postgres.connect(farandole_settings) as barrier, barrier.transaction():
+            barrier.execute("SELECT FROM projection_build FOR UPDATE")  # the builder folds nothing of what comes now
+            batches()
+            second.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            expected = one(second, STAGES)
+            first.execute("COMMIT")
+        eventually(lambda: said[-1] in ("waits for a reader of its tables", "is live"))
+        assert one(second, "SELECT sum(n) FROM seen") == expected
+        second.execute("COMMIT")
+        builder.join(30)
+    assert said[-1] == "is live"
 
 
 def test_the_longer_a_reader_holds_the_old_tables_the_less_often_projectors_are_held_up(

@@ -4,6 +4,6 @@
 SELECT pid, coalesce(application_name, usename), xact_start
 FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL
-  AND (backend_type = 'client backend' AND xact_start < %(moment)s AND xact_start <> query_start
+  AND (backend_type = 'client backend' AND xact_start < %(moment)s AND (xact_start <> query_start OR state <> 'active')
        OR backend_type IS NULL AND xact_start IS NULL AND age(backend_xmin) > age(%(next)s::text::xid8::xid))
 ORDER BY xact_start
