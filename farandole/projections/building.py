@@ -9,12 +9,12 @@ from typing import Any
 
 from farandole import postgres
 from farandole.errors import ConfigurationError
-from farandole.postgres import Connection, psycopg, sql
-from farandole.projections import snapshots
+from farandole.postgres import Connection, psycopg
+from farandole.projections import backlog, snapshots
 from farandole.projections.beside import Beside, stop_projectors
 from farandole.projections.folders import CORE, Projection
 from farandole.projections.registered import Build, builds
-from farandole.projections.replacing import replace
+from farandole.projections.replacing import live, replace
 from farandole.projections.statements import SQL, apply, told
 from farandole.retention import forgot_anything
 from farandole.settings import Settings
@@ -59,7 +59,8 @@ class Builder:
         self._progress = progress
         self._pause = pause  # may raise to end the work
         self._schema = settings.schema_name
-        self._folded_at: snapshots.Moment | None = None  #: since then nothing was
+        self._folded_at: snapshots.Moment | None = None  #: since then nothing was; None: nobody reads what is replaced
+        self._replaces = False
         self._beside = Beside(settings, connection)
 
     @contextmanager
@@ -89,13 +90,15 @@ class Builder:
 
     def _build(self, build: Build) -> None:
         projection = build.projection
-        self._folded_at = None
+        self._replaces = any(one.name == projection.name for one in live(self._connection))
+        self._folded_at = None if build.state == "wanted" else self._now()
         if build.state == "wanted":
             self._progress(projection.name, "building")
             if projection.name != CORE and forgot_anything(self._connection):
                 self._progress(projection.name, "lacks jobs that were forgotten: they are in the event log no more")
             self._begin(projection)
         while self._fold_piece(projection):
+            self._folded_at = self._now()
             self._pause(0)
         self._catch_up(projection)
         self._wait_for_readers(projection)
@@ -154,33 +157,15 @@ class Builder:
         while True:
             with self._connection.transaction():
                 self._still_wanted(projection)
-                count = self._fold_backlog(projection)
-            if count or self._folded_at is None:
-                self._folded_at = snapshots.now(self._connection)
+                count = backlog.fold(self._connection, self._beside, projection, CHUNK)
+            if count:
+                self._folded_at = self._now()
             if count < FEW:
                 break
             self._pause(0)
 
-    def _fold_backlog(self, projection: Projection) -> int:
-        self._beside.look_here()
-        self._connection.execute("DROP TABLE IF EXISTS pg_temp.piece CASCADE")
-        taken = sql.SQL("CREATE TEMP TABLE piece AS SELECT event_id FROM projection_backlog WHERE name = {} LIMIT {}")
-        self._connection.execute(taken.format(sql.Literal(projection.name), sql.Literal(CHUNK)))
-        row = self._connection.execute("SELECT count(*) FROM pg_temp.piece").fetchone()
-        count: int = row[0] if row else 0
-        if count:
-            self._beside.over("SELECT event_log.* FROM event_log JOIN pg_temp.piece USING (event_id)")
-            apply(self._connection, projection, "fold.sql")
-            self._connection.execute(
-                "DELETE FROM projection_backlog USING pg_temp.piece"
-                " WHERE projection_backlog.name = %s AND projection_backlog.event_id = piece.event_id",
-                (projection.name,),
-            )
-            self._connection.execute(
-                "UPDATE projection_build SET folded = folded + %s, moved_at = now() WHERE name = %s",
-                (count, projection.name),
-            )
-        return count
+    def _now(self) -> snapshots.Moment | None:
+        return snapshots.now(self._connection) if self._replaces else None
 
     def _wait_for_readers(self, projection: Projection) -> None:
         """To a transaction that sees the database as it was before all was folded the new tables would seem empty."""
@@ -204,8 +189,8 @@ class Builder:
                 stop_projectors(self._connection)
                 self._still_wanted(projection)
                 folded_at = self._folded_at
-                while self._fold_backlog(projection):
-                    folded_at = snapshots.now(self._connection)
+                while backlog.fold(self._connection, self._beside, projection, CHUNK):
+                    folded_at = self._now()
                 if patient and folded_at and snapshots.before(self._connection, folded_at):
                     raise _Read
                 self._connection.execute("DROP TABLE IF EXISTS pg_temp.piece CASCADE")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.chaos.schedule import Action, Load, Schedule
 
 _SETTINGS = {"FARANDOLE_SESSION_TIMEOUT_MS": "6000", "FARANDOLE_PARTITIONS": "2", "FARANDOLE_BATCH": "20"}
@@ -33,6 +35,9 @@ def _schedule(variant: str, group: str, load: Load, *actions: Action) -> Schedul
 
 
 #: By variant: the schedule, and a pattern of what must be found.
+#: Shown by each run of the tests; with CHAOS_BITES=all every one is.
+ALWAYS = ("no-fencing", "count-without-dedup")
+
 BITES: dict[str, tuple[Schedule, str]] = {
     # kills fall between the two commits, which follow one another all the time
     "commit-before-produce": (
@@ -67,3 +72,5 @@ BITES: dict[str, tuple[Schedule, str]] = {
         r"^slow committed \[\] for",
     ),
 }
+
+CHOSEN = list(BITES) if os.environ.get("CHAOS_BITES") == "all" else list(ALWAYS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.chaos.effects.plan import Plan
 
 #: Micro-dollars: no limit that these runs reach.
@@ -15,6 +17,9 @@ def _plan(**changes: object) -> Plan:
 
     return replace(_QUIET, **changes)  # type: ignore[arg-type]
 
+
+#: Shown by each run of the tests; with CHAOS_BITES=all every one is.
+ALWAYS = ("record-first", "no-hold")
 
 BITES: dict[str, tuple[Plan, str]] = {
     # a worker is frozen until another one, which has the same events, is in the middle of the same calls
@@ -37,3 +42,5 @@ BITES: dict[str, tuple[Plan, str]] = {
         r"mails, though they are to be held",
     ),
 }
+
+CHOSEN = list(BITES) if os.environ.get("CHAOS_BITES") == "all" else list(ALWAYS)
