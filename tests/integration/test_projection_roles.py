@@ -19,8 +19,9 @@ from farandole.projections import building
 from farandole.projections.registered import want
 from farandole.settings import Settings
 from tests.eventually import eventually
-from tests.integration.projection_tables import one
+from tests.integration.projection_tables import Folder, one, places
 from tests.integration.test_projection_builds import DOUBLE, FOLD, build, database, project, seen
+from tests.journeys import Log, Submitted, new_fact, written
 
 __all__ = ["database", "project"]  # fixtures
 
@@ -80,7 +81,8 @@ def test_a_plain_role_waits_for_readers_of_other_roles_and_is_told_what_it_may_n
     reads = plain.model_copy(update={"database_url": SecretStr(url.replace(f"{role}:x@", f"{role}_reads:x@"))})
     said: list[str] = []
     with postgres.connect(plain) as database, postgres.connect(reads) as reader:
-        database.execute("INSERT INTO seen VALUES ('there', 1)")
+        records = written(Log(plain), [new_fact(Submitted)])
+        Folder(plain, "live", places(records, plain)).fold(records)
         database.execute(
             postgres.script(
                 f"GRANT USAGE ON SCHEMA {schema} TO {role}_reads; GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}_reads"
