@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Test processes at once, for two cores; they mostly wait for Kafka's sessions and for processes to start.
-WORKERS ?= 5
+WORKERS ?= 4
 # Of `make chaos`: how many runs, and the first one's seed.
 SEEDS ?= 5
 FROM ?= 1

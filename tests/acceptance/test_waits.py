@@ -211,10 +211,10 @@ def test_killed_workers_lose_no_wait_and_say_nothing_twice(stage: Stage) -> None
         with stage.agent("patient", FARANDOLE_BATCH="20") as worker:
             write(stage, *words[share * 60 : share * 60 + 60], partition=share % 4)
             goal = len(stage.said()) + chance.randint(1, 50)
-            eventually(lambda goal=goal: len(stage.said()) >= goal, f"{goal} said", 60)  # type: ignore[misc]
+            eventually(lambda goal=goal: len(stage.said()) >= goal, f"{goal} said", 120)  # type: ignore[misc]
             worker.kill()
     with stage.agent("patient"):
-        eventually(lambda: settled(stage, "patient"), "all through", 90)
+        eventually(lambda: settled(stage, "patient"), "all through", 120)
     assert sorted(stage.said()) == sorted(word for _, word, _ in words)
 
 
