@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from farandole.chore import Chore
 from farandole.postgres import Connection
 from farandole.projections.building import Builder
-from farandole.projector.chore import Chore
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.projector")

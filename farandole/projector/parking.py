@@ -17,10 +17,10 @@ from farandole.kafka import Record
 from farandole.parked import Chosen, ParkedRecord
 from farandole.postgres import Connection, psycopg
 from farandole.projector.body import clean
+from farandole.projector.expired import EXPIRED
 from farandole.projector.folds import NotLive
 from farandole.projector.rows import Batch, Parked, Rows
 from farandole.projector.store import Store
-from farandole.retention.expired import EXPIRED
 from farandole.settings import Settings
 
 #: Topic with the namespace, partition, offset, and Kafka's timestamp, which tells a topic that was made again from the old one.

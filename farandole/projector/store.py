@@ -14,9 +14,9 @@ from farandole import postgres
 from farandole.errors import Unreachable
 from farandole.kafka import Record
 from farandole.postgres import Connection, Jsonb, psycopg
+from farandole.projector.expired import Expired
 from farandole.projector.folds import Folds
 from farandole.projector.rows import COLUMNS, Batch, Parked, copy_data, parked_row
-from farandole.retention.expired import Expired
 from farandole.settings import Settings
 
 log = logging.getLogger("farandole.projector")

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from farandole import postgres
+from farandole.chore import Chore
 from farandole.postgres import Connection
-from farandole.projector.chore import Chore
 from farandole.retention import partitions, policy
 from farandole.retention.forgetting import Forgotten, forget
 from farandole.settings import Settings

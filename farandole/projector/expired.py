@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from farandole import postgres
 from farandole.postgres import Connection
+from farandole.projector.rows import Batch, Parked
 from farandole.settings import Settings
-
-if TYPE_CHECKING:
-    from farandole.projector.rows import Batch
 
 #: The cause of these parked records.
 EXPIRED = "expired"
@@ -59,8 +57,6 @@ class Expired:
         self._park(batch, {number for number, job in doubtful.items() if job not in alive})
 
     def _park(self, batch: Batch, gone: set[int]) -> None:
-        from farandole.projector.rows import Parked
-
         reason = "its job was forgotten by `farandole projector retain`, and this record comes again"
         batch.parked += [Parked(batch.records[number], EXPIRED, reason) for number in sorted(gone)]
         kept = [number for number in range(len(batch.rows)) if number not in gone]
