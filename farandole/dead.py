@@ -6,11 +6,10 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from farandole import dead_letter, records, scan
+from farandole import dead_letter, reading, records, scan
 from farandole.contracts import codec
 from farandole.contracts.codec import Contract
 from farandole.contracts.lookup import Schemas
@@ -18,15 +17,9 @@ from farandole.dead_letter import DeadLetter
 from farandole.errors import Poison
 from farandole.event import Event, JobDeadLettered, JobDiscarded, JobRedriven
 from farandole.kafka import Record
-from farandole.postgres import Connection, dict_row, psycopg, script
+from farandole.postgres import Connection
 from farandole.settings import Settings
 from farandole.standing import ALIVE
-
-_FOLDER = Path(__file__).parent / "sql"
-_SQL = {
-    name: script((_FOLDER / f"{name}.sql").read_text(encoding="utf-8"))
-    for name in ("dead_letters", "dead_counts", "dead_attended", "folded")
-}
 
 log = logging.getLogger("farandole.dead")
 
@@ -114,17 +107,17 @@ class Unfolded:
 
 def letters(connection: Connection[Any], chosen: Chosen, gone: Iterable[UUID] = ()) -> list[Letter]:
     """The letters, the oldest first; without those in `gone`."""
-    return [Letter(**row) for row in _rows(connection, "dead_letters", asdict(chosen) | {"gone": list(gone)})]
+    return [Letter(**row) for row in reading.rows(connection, "dead_letters", asdict(chosen) | {"gone": list(gone)})]
 
 
 def counts(connection: Connection[Any], chosen: Chosen, gone: Iterable[UUID] = ()) -> list[Count]:
     """How many they are, by agent and cause, whatever the limit."""
-    return [Count(**row) for row in _rows(connection, "dead_counts", asdict(chosen) | {"gone": list(gone)})]
+    return [Count(**row) for row in reading.rows(connection, "dead_counts", asdict(chosen) | {"gone": list(gone)})]
 
 
 def attended(connection: Connection[Any]) -> set[str]:
     """Agents that have a living worker."""
-    return {row["agent"] for row in _rows(connection, "dead_attended", {"alive": ALIVE})}
+    return {row["agent"] for row in reading.rows(connection, "dead_attended", {"alive": ALIVE})}
 
 
 def unfolded(settings: Settings, connection: Connection[Any]) -> Unfolded:
@@ -152,7 +145,9 @@ def _answered(settings: Settings, connection: Connection[Any], event: type[Event
 
 
 def _beyond(settings: Settings, connection: Connection[Any], contract: Contract) -> Iterator[Record]:
-    positions = {row["partition"]: row["next_offset"] for row in _rows(connection, "folded", {"topic": contract.topic})}
+    positions = {
+        row["partition"]: row["next_offset"] for row in reading.rows(connection, "folded", {"topic": contract.topic})
+    }
     return scan.beyond(settings, contract.topic, positions)
 
 
@@ -194,11 +189,3 @@ def decoded(settings: Settings, record: Record, told: DeadLetter) -> dict[str, A
         return records.decode(at_first, records.writer_of(at_first, schemas), settings).fields
     except Poison as poison:
         return f"{poison.cause}: {poison}"
-
-
-def _rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
-    try:
-        with connection.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(_SQL[query], given).fetchall()
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):  # nothing was ever folded
-        return []

@@ -87,8 +87,7 @@ def _ask_database(settings: Settings) -> _Database:
                     rows = cursor.execute(_SQL[f"health_{name}"], {"flow": settings.flow}).fetchall()
                     setattr(found, name, rows)
             found.known = gaps.known(connection)
-            states = reading.projection_states(connection)
-            found.suspended = {name: error for name, (_, error) in states.items() if error}
+            found.suspended = reading.suspended(connection)
             found.storage = sizes.measure(connection)
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName):
             pass  # nothing has been started yet, or an older version: there is nothing to tell

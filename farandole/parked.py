@@ -6,20 +6,14 @@ import base64
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from farandole import reading
 from farandole.errors import ConfigurationError
 from farandole.kafka import Record
-from farandole.postgres import Connection, dict_row, psycopg, script
+from farandole.postgres import Connection, psycopg
 from farandole.settings import Settings
-
-_FOLDER = Path(__file__).parent / "sql"
-_SQL = {
-    name: script((_FOLDER / f"{name}.sql").read_text(encoding="utf-8"))
-    for name in ("parked_rows", "parked_counts", "parked_discard")
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +106,7 @@ def of_job(connection: Connection[Any], trace_id: UUID | str) -> list[ParkedReco
 def discard(connection: Connection[Any], chosen: Chosen, reason: str) -> int:
     """Give the records up, in one transaction: they are trouble no longer, and stay with their bytes. How many there were."""
     given = asdict(chosen) | {"reason": reason}
-    return connection.execute(_SQL["parked_discard"], given).rowcount
+    return connection.execute(reading.SQL["parked_discard"], given).rowcount
 
 
 def _headers(told: list[list[str | None]]) -> list[tuple[str, bytes | None]]:
@@ -121,10 +115,7 @@ def _headers(told: list[list[str | None]]) -> list[tuple[str, bytes | None]]:
 
 def _rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
     try:
-        with connection.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(_SQL[query], given).fetchall()
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):  # nothing was ever folded
-        return []
+        return reading.rows(connection, query, given)
     except psycopg.errors.UndefinedColumn as error:
         raise ConfigurationError(
             "the database is of an older version; `farandole migrate` brings it up to date"

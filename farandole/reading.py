@@ -11,7 +11,7 @@ from uuid import UUID
 
 from farandole.postgres import AsyncConnection, Connection, dict_row, psycopg, script
 
-_SQL = {file.stem: script(file.read_text(encoding="utf-8")) for file in (Path(__file__).parent / "sql").glob("*.sql")}
+SQL = {file.stem: script(file.read_text(encoding="utf-8")) for file in (Path(__file__).parent / "sql").glob("*.sql")}
 
 #: Before the first migration, or the first start of a projector, nothing was folded: that is no error to a reader.
 _NOTHING_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName)
@@ -119,9 +119,9 @@ def waits(connection: Connection[Any], trace_id: str | UUID) -> list[Wait]:
     return [Wait(**row) for row in rows(connection, "waits", {"trace_id": str(trace_id)})]
 
 
-def projection_states(connection: Connection[Any]) -> dict[str, tuple[str, str | None]]:
-    """Of every projection that was ever folded: the hash of its files then, and the error that suspended it, if any."""
-    return {row["name"]: (row["hash"], row["suspended"]) for row in rows(connection, "projection_states", {})}
+def suspended(connection: Connection[Any]) -> dict[str, str]:
+    """The projections that stand still, with the error that suspended each."""
+    return {row["name"]: row["error"] for row in rows(connection, "suspended", {})}
 
 
 def jobs_from(connection: Connection[Any], beginning: str, limit: int = 2) -> list[UUID]:
@@ -167,7 +167,7 @@ def rows(connection: Connection[Any], query: str, given: dict[str, Any]) -> list
     """The rows of a query by the name of its file; [] before anything was ever folded."""
     try:
         with connection.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(_SQL[query], given).fetchall()
+            return cursor.execute(SQL[query], given).fetchall()
     except _NOTHING_YET:
         return []
 
@@ -176,7 +176,7 @@ async def rows_async(connection: AsyncConnection[Any], query: str, given: dict[s
     """`rows`, for asyncio."""
     try:
         async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_SQL[query], given, prepare=False if query in _PLANNED_ANEW else None)
+            await cursor.execute(SQL[query], given, prepare=False if query in _PLANNED_ANEW else None)
             return await cursor.fetchall()
     except _NOTHING_YET:
         return []

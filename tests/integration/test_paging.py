@@ -154,7 +154,7 @@ def test_a_search_finds_the_same_with_and_without_an_index(
 
 
 def _query(name: str) -> Any:
-    return reading._SQL[name].as_string()
+    return reading.SQL[name].as_string()
 
 
 def _given(words: str) -> dict[str, Any]:
