@@ -69,15 +69,18 @@ class Builder:
         with postgres.try_advisory_lock(self._connection, "projections", self._schema) as mine:
             yield mine
 
+    def next(self) -> Build | None:
+        """What is to be built next, or gone on with."""
+        return next((build for build in builds(self._connection) if build.state != "failed"), None)
+
     def build_next(self) -> bool:
         """Build what is next, until it is live or has failed; False when nothing is wanted. Only `alone`.
 
         Raises what the database says when it is away or busy: then call it again.
         """
-        wanted = [build for build in builds(self._connection) if build.state != "failed"]
-        if not wanted:
+        build = self.next()
+        if build is None:
             return False
-        build = wanted[0]
         try:
             self._build(build)
         except _Superseded:

@@ -93,8 +93,6 @@ def drop(settings: Settings, projections: Sequence[Projection], name: str) -> No
                 with connection.transaction():
                     stop_projectors(connection)
                     remove(connection, name)
-            except postgres.psycopg.errors.DependentObjectsStillExist as error:
-                raise ConfigurationError(f"{name} is used by others: {error.diag.message_detail}") from error
             except LockNotAvailable:
                 time.sleep(AGAIN)
             else:

@@ -106,9 +106,10 @@ def _drop_views(connection: Connection[Any], projection: Projection, names: list
 def _drop(kind: str, connection: Connection[Any], names: list[str]) -> None:
     """Of the namespace's schema alone: in public there may be others of these names."""
     statement = sql.SQL("DROP VIEW IF EXISTS {}" if kind == "VIEW" else "DROP TABLE IF EXISTS {}")
+    here = current_schema(connection)
     for name in reversed(names):
         try:
-            connection.execute(statement.format(sql.Identifier(current_schema(connection), name)))
+            connection.execute(statement.format(sql.Identifier(here, name)))
         except psycopg.errors.DependentObjectsStillExist as error:
             detail = str(error.diag.message_detail or error).replace("\n", "; ")
             raise ConfigurationError(f"{name} is used by others: {detail}") from error

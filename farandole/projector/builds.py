@@ -25,6 +25,8 @@ class Builds(Chore):
     def work(self, connection: Connection[Any]) -> None:
         """All that is wanted now, one after the other."""
         builder = Builder(self.settings, connection, said, self.pause)
+        if builder.next() is None:
+            return  # without the lock, which others want: nothing is forgotten while it is held
         with builder.alone() as mine:
             while mine and builder.build_next():
                 pass

@@ -99,7 +99,7 @@ def forget(
 @contextmanager
 def _alone(settings: Settings, connection: Connection[Any]) -> Iterator[str | None]:
     """Nobody builds a projection meanwhile, which would fold half of a job; or the reason why it cannot be now."""
-    for _ in range(_TRIES):  # each projector holds it for a moment every second, to look what is wanted
+    for _ in range(_TRIES):  # a builder holds it for a moment longer than there is something to build
         with postgres.try_advisory_lock(connection, "projections", settings.schema_name) as mine:
             if mine:
                 yield _BUILDING if _half_built(connection) else None

@@ -151,9 +151,10 @@ def test_views_that_cannot_be_replaced_now_are_told_and_hold_nobody_up(
 
 
 def test_a_builder_goes_on_after_a_mistake_of_its_own(
-    project: Project, farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    project: Project, database: Connection[Any], farandole_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread that ended in silence would leave everything wanted for ever."""
+    want(database, projections.discover(project)[1], anew=True)
     calls: list[object] = []
 
     def mistaken(builder: Builder) -> bool:
