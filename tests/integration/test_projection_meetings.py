@@ -21,8 +21,7 @@ from farandole.projector import builds as background
 from farandole.projector import service
 from farandole.settings import Settings
 from tests.eventually import eventually
-from tests.integration.projection_tables import one
-from tests.integration.test_projection_builds import (  # noqa: F401
+from tests.integration.projection_builds import (  # noqa: F401
     DOUBLE,
     FOLD,
     STAGES,
@@ -34,6 +33,7 @@ from tests.integration.test_projection_builds import (  # noqa: F401
     state,
     wanted,
 )  # fmt: skip
+from tests.integration.projection_tables import one
 
 VIEWS = "CREATE OR REPLACE VIEW seen_most AS SELECT max(n) AS most FROM seen;"
 

@@ -1,4 +1,4 @@
-"""Projections beside what is not theirs: tables of other schemas, of other projections, and a build that is wanted anew."""
+"""Projections beside what is not theirs: tables of other schemas and of other projections, readers, rights."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from farandole.projections.building import Builder
 from farandole.projections.registered import want
 from farandole.settings import Settings
 from tests.eventually import eventually
-from tests.integration.projection_tables import one
-from tests.integration.test_projection_builds import (
+from tests.integration.projection_builds import (
     DOUBLE,
     FOLD,
     STAGES,
@@ -32,30 +31,9 @@ from tests.integration.test_projection_builds import (
     state,
     wanted,
 )
+from tests.integration.projection_tables import one
 
 __all__ = ["batches", "database", "project"]  # fixtures
-
-
-def test_a_build_that_is_wanted_anew_meanwhile_is_begun_anew(
-    project: Project, database: Connection[Any], batches: Callable[[], int], farandole_settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """Two people refold at once, or one changes views.sql: what was folded until then is not all."""
-    monkeypatch.setattr(building, "CHUNK", 50)
-    while batches():
-        pass
-    seen(project, DOUBLE)
-    wanted(farandole_settings, project)
-    said: list[str] = []
-
-    def meanwhile(_: str, what: str) -> None:
-        said.append(what)
-        if len(said) == 3:
-            want(database, projections.discover(project)[1], anew=True)
-
-    build(farandole_settings, meanwhile)
-    assert (said.count("building"), said[-1]) == (2, "is live")
-    assert one(database, "SELECT sum(n) FROM seen") == 2 * one(database, STAGES)
 
 
 def test_a_table_or_view_of_the_same_name_in_public_is_left_alone(

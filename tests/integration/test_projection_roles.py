@@ -19,8 +19,8 @@ from farandole.projections import building
 from farandole.projections.registered import want
 from farandole.settings import Settings
 from tests.eventually import eventually
+from tests.integration.projection_builds import DOUBLE, FOLD, build, database, project, seen
 from tests.integration.projection_tables import Folder, one, places
-from tests.integration.test_projection_builds import DOUBLE, FOLD, build, database, project, seen
 from tests.journeys import Log, Submitted, new_fact, written
 
 __all__ = ["database", "project"]  # fixtures

@@ -13,14 +13,9 @@ from farandole.project import Project, find_project
 from farandole.projections.registered import register
 from farandole.projector.folds import NotLive
 from farandole.settings import Settings
+from tests.integration.projection_builds import FOLD, TABLES
 from tests.integration.projection_tables import Folder, one, places, prepare
 from tests.journeys import Log, facts, written
-
-TABLES = "CREATE TABLE IF NOT EXISTS seen (\n  stage text PRIMARY KEY,\n  n bigint\n);\n"
-FOLD = """INSERT INTO seen AS old
-SELECT stage, count(*) FROM new_events WHERE stage IS NOT NULL GROUP BY stage ORDER BY stage
-ON CONFLICT (stage) DO UPDATE SET n = old.n + excluded.n;
-"""
 
 
 @pytest.fixture
