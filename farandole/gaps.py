@@ -6,19 +6,18 @@ Reading on by itself would skip records in silence, or handle all of them once m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from farandole import lag
 from farandole.errors import ExitCode, FarandoleError
-from farandole.postgres import Connection
+from farandole.postgres import Connection, texts
 from farandole.settings import Settings
 from farandole.standing import AgentStanding, Standing
 
 #: The name under which the projector's gaps are listed and accepted; no agent can have it.
 PROJECTOR = "projector"
 
-_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("gaps_*.sql")}
+_SQL = texts(__file__, "gaps_*.sql")
 
 
 @dataclass(frozen=True, slots=True)

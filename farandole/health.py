@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from farandole import gaps, lag, postgres, reading
@@ -19,7 +18,7 @@ from farandole.retention.sizes import Storage
 from farandole.settings import Settings
 from farandole.standing import ALIVE, AgentStanding, Gap, Lag, ProjectorStanding, Standing, Wait, Worker
 
-_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("health_*.sql")}
+_SQL = postgres.texts(__file__, "health_*.sql")
 
 #: Seconds.
 OLDEST = 8.0

@@ -9,6 +9,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -169,6 +170,11 @@ def try_advisory_lock(connection: Connection[Any], *parts: str) -> Iterator[bool
             connection.execute("SELECT pg_advisory_unlock(%s)", (number,))
 
 
+def texts(module: str, pattern: str = "*.sql") -> dict[str, str]:
+    """The statements in the folder `sql` beside a module (its `__file__`), by the names of their files."""
+    return {file.stem: file.read_text(encoding="utf-8") for file in (Path(module).parent / "sql").glob(pattern)}
+
+
 def script(text: str) -> sql.SQL:
     """SQL from a .sql file: many statements, no parameters, sent as it stands."""
     return sql.SQL(text)
@@ -192,5 +198,6 @@ __all__ = [
     "psycopg",
     "script",
     "sql",
+    "texts",
     "try_advisory_lock",
 ]

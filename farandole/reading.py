@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from farandole.postgres import AsyncConnection, Connection, dict_row, psycopg, script
+from farandole.postgres import AsyncConnection, Connection, dict_row, psycopg, script, texts
 
-SQL = {file.stem: script(file.read_text(encoding="utf-8")) for file in (Path(__file__).parent / "sql").glob("*.sql")}
+SQL = {name: script(text) for name, text in texts(__file__).items()}
 
 #: Before the first migration, or the first start of a projector, nothing was folded: that is no error to a reader.
 _NOTHING_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName)

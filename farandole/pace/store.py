@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from farandole.models.configured import Limit
 from farandole.pace.report import Estimate, Report
-from farandole.postgres import Connection
+from farandole.postgres import Connection, texts
 
-_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
+_SQL = texts(__file__)
 
 #: Seconds. No slot is given further ahead: what is asked later may be told better.
 HORIZON = 4.0

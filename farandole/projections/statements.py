@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from farandole import postgres
@@ -10,7 +9,7 @@ from farandole.errors import ConfigurationError
 from farandole.postgres import Connection, psycopg
 from farandole.projections.folders import Projection
 
-SQL = {file.stem: postgres.script(file.read_text("utf-8")) for file in (Path(__file__).parent / "sql").glob("*.sql")}
+SQL = {name: postgres.script(text) for name, text in postgres.texts(__file__).items()}
 
 
 def apply(connection: Connection[Any], projection: Projection, file: str) -> None:

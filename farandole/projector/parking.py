@@ -7,7 +7,6 @@ import socket
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from farandole import migrate, parked, postgres
@@ -26,7 +25,7 @@ from farandole.settings import Settings
 #: Topic with the namespace, partition, offset, and Kafka's timestamp, which tells a topic that was made again from the old one.
 _Spot = tuple[str, int, int, int]
 
-_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("parked_*.sql")}
+_SQL = postgres.texts(__file__, "parked_*.sql")
 
 #: Tries of one batch where the database ends it for the sake of another transaction (SQLSTATE class 40).
 _TRIES = 5

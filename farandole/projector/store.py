@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from farandole import postgres
@@ -24,7 +23,7 @@ log = logging.getLogger("farandole.projector")
 #: A partition: the topic's name without the namespace, and its number.
 Place = tuple[str, int]
 
-_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
+_SQL = postgres.texts(__file__)
 _COPY = "COPY incoming ({}) FROM STDIN (FORMAT binary)".format(", ".join(f'"{name}"' for name in COLUMNS))
 
 #: Seconds. How long a claim or a release waits for the batch that is being written; the database may be frozen.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +21,7 @@ from farandole.settings import Settings
 
 log = logging.getLogger("farandole.retention")
 
-_FILES = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
+_FILES = postgres.texts(__file__)
 _SQL = {name: text.replace("{ended}", f"({_FILES['ended']})") for name, text in _FILES.items()}
 
 #: Jobs in one transaction: it holds their rows, and an event that comes late for one of them waits for its end.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from farandole.postgres import Connection, dict_row, psycopg
+from farandole.postgres import Connection, dict_row, psycopg, texts
 from farandole.steps.claims import Step
 
-_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("listed*.sql")}
+_SQL = texts(__file__, "listed*.sql")
 
 #: How an effect can stand.
 STATES = ("held", "leased", "failed", "done", "forgotten")

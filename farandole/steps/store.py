@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
-from pathlib import Path
 from typing import Any, TypeVar
 
-from farandole.postgres import Connection
+from farandole.postgres import Connection, texts
 from farandole.steps.claims import (
     Answer,
     Call,
@@ -23,7 +22,7 @@ from farandole.steps.claims import (
     Step,
 )
 
-_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
+_SQL = texts(__file__)
 
 #: Columns of the arrays that the statements are given.
 _STEP = ("n", "event_id", "agent", "name", "trace_id", "tenant", "owner")

@@ -7,7 +7,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -37,7 +36,7 @@ _ROWS, _BYTES = 1000, 8 * 1024 * 1024
 #: Seconds. A sweep that has not noticed a stop by then hangs, and is left behind with its thread.
 _LEAVE = 2.0
 
-_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
+_SQL = postgres.texts(__file__)
 
 
 class Sweeper:

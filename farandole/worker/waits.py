@@ -6,16 +6,15 @@ import base64
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from farandole.agent import Agent
 from farandole.outcome import Outcome, Skipped, Suspended
-from farandole.postgres import Connection
+from farandole.postgres import Connection, texts
 from farandole.settings import Settings
 from farandole.worker.holdings import Item
 
-_SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
+_SQL = texts(__file__)
 
 Key = tuple[str, int, str]  #: of a claim: event id, run, name
 Numbered = tuple[str, int, int]  #: of a wait: event id, run, seq

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from farandole.projections.statements import SQL as STATEMENTS
 from farandole.projections.statements import apply
 from farandole.settings import Settings
 
-SQL = {file.stem: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "sql").glob("*.sql")}
+SQL = postgres.texts(__file__)
 
 #: Tables of the sandbox that no projection has made.
 OWN = ("event_log", "farandole_sample")
