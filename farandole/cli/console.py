@@ -32,6 +32,15 @@ def table(*columns: str, **options: Any) -> Table:
     return made
 
 
+def grid(*rows: tuple[str, object]) -> Table:
+    """Names and values; without those that have none."""
+    made = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        if value not in (None, "", False):
+            made.add_row(cell(name, "dim"), cell(value))
+    return made
+
+
 def screen(file: IO[str] | None = None) -> Console:
     """The console for results (stdout) or, given stderr, for what is said beside them."""
     console = Console(file=file or sys.stdout, highlight=False, soft_wrap=False)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from farandole.settings import Settings
 
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 
 
 def topics(

@@ -13,7 +13,7 @@ import typer
 
 from farandole.cli.answering import answer_letters, warn_of_absent
 from farandole.cli.console import note, say, screen, show_json
-from farandole.cli.contract import Json
+from farandole.cli.contract import DryRun, Json, Yes
 from farandole.cli.jobs import Key, age, database, find
 from farandole.errors import ExitCode, FarandoleError, Unreachable
 
@@ -33,8 +33,6 @@ OfJob = Annotated[
     typer.Option("--job", metavar="TRACE", help="Only letters of this job; its first characters are enough."),
 ]
 Reason = Annotated[str | None, typer.Option(help="Kept in the job's journey.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Forget = Annotated[
     list[str] | None,
     typer.Option(

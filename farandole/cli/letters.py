@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from farandole.cli.console import as_json, cell, duration, table
+from farandole.cli.console import as_json, cell, duration, grid, table
 from farandole.cli.views import at
 from farandole.safetext import clean
 
@@ -106,7 +105,7 @@ def as_row(
 def panel(row: dict[str, Any]) -> RenderableType:
     """The same for people."""
     record = row["record"]
-    head = _grid(
+    head = grid(
         ("letter", row["event_id"]),
         ("job", row["trace_id"]),
         ("agent", f"{row['agent']}, run {row['run']}, {row['attempts']} attempts"),
@@ -120,7 +119,7 @@ def panel(row: dict[str, Any]) -> RenderableType:
     if record is None:
         return Group(head, cell(f"the record is gone from {row['dead_letter_topic']}", "yellow"), Text())
     size = f"{record['bytes']:,}" + (", of which the letter holds a part" if record["cut"] else "")
-    raw = _grid(
+    raw = grid(
         ("lies at", f"{row['dead_letter_topic']}@{record['dead_letter_offset']}"),
         ("key", record["key"]),
         *((f"header {name}", content) for name, content in record["headers"]),
@@ -128,17 +127,8 @@ def panel(row: dict[str, Any]) -> RenderableType:
         ("no event", row["error"] not in (record["no_event"] or row["error"]) and record["no_event"]),
         ("value", record["value"]),
     )
-    fields = _grid(*((f"  {name}", _json(value)) for name, value in (record["event"] or {}).items()))
+    fields = grid(*((f"  {name}", _json(value)) for name, value in (record["event"] or {}).items()))
     return Group(head, Text(), cell("record", "bold cyan"), raw, fields, Text())
-
-
-def _grid(*rows: tuple[str, object]) -> Table:
-    """Names and values; without those that have none."""
-    grid = Table.grid(padding=(0, 2))
-    for name, value in rows:
-        if value not in (None, "", False):
-            grid.add_row(cell(name, "dim"), cell(value))
-    return grid
 
 
 def _json(value: object) -> str:

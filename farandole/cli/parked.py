@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farandole.cli.console import note, say, screen, show_json
-from farandole.cli.contract import Json
+from farandole.cli.contract import DryRun, Json, Yes
 from farandole.cli.jobs import database
 from farandole.cli.parked_choice import (
     All,
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 parked = typer.Typer(
     no_args_is_help=True, help="Records that the projector could not read as events: list, show, try again, give up."
 )
-
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 
 
 @parked.command("list")

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from farandole.cli.console import cell, duration, table
+from farandole.cli.console import cell, duration, grid, table
 from farandole.cli.views import at
 from farandole.safetext import clean
 
@@ -66,7 +65,7 @@ def lines(records: Sequence[ParkedRecord]) -> list[Text]:
 def panel(one: ParkedRecord, today: Parked | str | None) -> RenderableType:
     """Everything about a record; `today` is what keeps it from being an event now, a text where that is not known."""
     value = one.value or b""
-    head = _grid(
+    head = grid(
         ("record", one.place),
         ("cause", one.cause),
         ("error", one.error),
@@ -76,7 +75,7 @@ def panel(one: ParkedRecord, today: Parked | str | None) -> RenderableType:
         ("seems of job", one.trace_id),
         ("what to do", advice(one, today)),
     )
-    raw = _grid(
+    raw = grid(
         ("timestamp", at(stamp) if (stamp := _stamp(one)) else one.timestamp_ms),
         ("key", text(one.key)),
         *((f"header {name}", "null" if content is None else text(content)) for name, content in one.headers),
@@ -170,12 +169,3 @@ def _columns(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _ascii(piece: bytes) -> str:
     return "".join(chr(byte) if 32 <= byte < 127 else "." for byte in piece)
-
-
-def _grid(*rows: tuple[str, object]) -> Table:
-    """Names and values; without those that have none."""
-    grid = Table.grid(padding=(0, 2))
-    for name, value in rows:
-        if value not in (None, "", False):
-            grid.add_row(cell(name, "dim"), cell(value))
-    return grid
